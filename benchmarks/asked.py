@@ -18,7 +18,8 @@ TITLES = {
     "attention": "Attention", "gru": "Gated recurrent units", "blocks-bf16": "Depthwise and pointwise blocks in bf16",
     "attention-bf16": "Attention in bf16", "gru-bf16": "Gated recurrent units in bf16",
     "softmax": "Softmax", "layer_norm": "Layer normalisation", "bias_gelu": "GELU after a bias",
-    "layouts": "Layouts turned", "scans": "Running sums", "algebra": "Linear algebra",
+    "layouts": "Layouts turned", "interleaved": "Elements apart from each other",
+    "scans": "Running sums", "algebra": "Linear algebra",
 }  # fmt: skip
 SAID = {"bf16", "int8", "softmax", "layer_norm", "bias_gelu"}  # in a title
 SAID |= {k + kind for k in ("depthwise", "block", "attention", "gru") for kind in ("", "_bf16")}

@@ -157,6 +157,10 @@ ROWS = tuple(_rows(k, m, n) for k in ("softmax", "layer_norm", "bias_gelu")
 LAYOUTS = (*(_rows("transpose", m, n) for m, n in ((256, 256), (1024, 1024), (1000, 777))),
            *(Case("channels_last", (("C", c), ("P", n * n)), c * n * n)
              for c, n in ((64, 112), (128, 56), (256, 28), (512, 14), (2048, 7))))  # fmt: skip
+INTERLEAVED = (*(_case("complex_product", 6 * n, N=n) for n in (1024, 8192, 131072)),
+               *(_case("brightness", 5 * n, N=n) for n in (8192, 131072)),
+               *(_case("pooled", 3 * c * n * n, C=c, H=n, W=n) for c, n in ((64, 56), (256, 14))),
+               *(_case("every_other", n, N=n) for n in (8192, 131072)))  # fmt: skip
 SCANS = tuple(_rows("running_sum", m, n) for m, n in ((256, 256), (256, 1024), (4096, 768), (128, 1000), (50, 333)))
 ALGEBRA = (
     *(_case("lu", 2 * n**3 // 3, N=n) for n in (64, 200)), *(_case("cholesky", n**3 // 3, N=n) for n in (64, 200)),
@@ -213,7 +217,8 @@ LARGE = 100_000_000  # flops from which on a product counts as large: shorter on
 
 GROUPS: dict[str, tuple[Shape, ...]] = {
     "tiny": TINY, "square": SQUARES, "deepbench": DEEPBENCH, "bf16": BF16, "int8": INT8, "resnet50": RESNET50,
-    "depthwise": DEPTHWISE, "rows": ROWS, "layouts": LAYOUTS, "scans": SCANS, "algebra": ALGEBRA,
+    "depthwise": DEPTHWISE, "rows": ROWS, "layouts": LAYOUTS, "interleaved": INTERLEAVED, "scans": SCANS,
+    "algebra": ALGEBRA,
     "blocks": BLOCKS, "attention": ATTENTION, "gru": GRU,
     "resnet50x28": RESNET50_28, "resnet50-bf16": RESNET50_BF16, "blocks-bf16": BLOCKS_BF16,
     "attention-bf16": ATTENTION_BF16, "gru-bf16": GRU_BF16,

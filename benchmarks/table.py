@@ -107,6 +107,11 @@ together. "G/s" counts elements. The functions of peers may be 16 ulp off.
 Rows that become columns; images of so many channels and pixels whose channels come first, to which a bias is added, of
 which what is below 0 is cut off, and whose channels come last then. "G/s" counts elements.
 """,
+    "interleaved": """## Elements apart from each other
+
+Products of complex numbers, whose parts lie side by side; the brightness of points of three colours; the largest of
+every two by two pixels; every other element. "G/s" counts operations, of the last elements.
+""",
     "scans": """## Running sums
 
 Of each row of a matrix, the sums up to every column. Each step takes a column, as it is written. "G/s" counts elements.

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from isam.classes import dataclass
-from isam.diagnostics import IsamError, Loc, fail
+from isam.diagnostics import IsamError, Loc, as_path, fail
 
 SCHEMA = "isam.artifact/1"
 LARGEST = 1 << 31  # bytes of one part
@@ -113,7 +113,7 @@ class Artifact:
 
     def save(self, path: str | Path) -> None:
         """Writes the archive to ``path``: all of it or, on any error, nothing."""
-        path = Path(path)
+        path = as_path(path, "an artifact's place")
         temporary = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
         try:
             with temporary.open("xb") as f:
@@ -133,7 +133,7 @@ class Artifact:
 def load_artifact(path: str | Path) -> Artifact:
     """Reads an artifact. Raises ``IsamError`` when the file is missing, damaged or of another version."""
     try:
-        content = Path(path).read_bytes()
+        content = as_path(path, "an artifact's place").read_bytes()
     except OSError as e:
         raise fail("artifact-read", f"cannot read {path}: {e.strerror}", Loc(str(path))) from None
     return from_bytes(content, str(path))

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import field, replace
+from os import PathLike
+from pathlib import Path
 from typing import NamedTuple
 
 from isam.classes import dataclass
@@ -93,6 +95,13 @@ class InternalError(Exception):
 def fail(code: str, message: str, loc: Loc = NOWHERE, hint: str = "", source_line: str = "") -> IsamError:
     """The error for a single fault, to be raised by the caller."""
     return IsamError(Diagnostic(code, message, loc, hint, source_line))
+
+
+def as_path(given: object, what: str) -> Path:
+    """The path that ``what`` is given as. Raises ``IsamError`` for what is none."""
+    if not isinstance(given, str | PathLike):
+        raise fail("path-type", f"{what} is a text or a path, not {type(given).__name__}")
+    return Path(given)
 
 
 CODE_TABLES = (  # modules whose CODES explain their diagnostics

@@ -95,6 +95,34 @@ def _prefix_sum(given: Given) -> dict[str, Form]:
     return {"": Form(Call(np.cumsum, (given["X"],), {"out": room(given["X"].shape)}))}
 
 
+def _complex_product(given: Given) -> dict[str, Form]:
+    a, b = (given[n].view(np.complex64)[:, 0] for n in "AB")
+    out = room(given["A"].shape)
+    return {"": Form(Call(np.multiply, (a, b), {"out": out.view(np.complex64)[:, 0]}), lambda _: out)}
+
+
+def _brightness(given: Given) -> dict[str, Form]:
+    weights = np.array([0.299, 0.587, 0.114], np.float32)
+    return {"": Form(Call(np.dot, (given["X"], weights), {"out": room(len(given["X"]))}))}
+
+
+def _pooled(given: Given) -> dict[str, Form]:
+    """Rows first, which lie side by side."""
+    x = given["X"]
+    rows, out = room((len(x), x.shape[1] // 2, x.shape[2])), room((len(x), x.shape[1] // 2, x.shape[2] // 2))
+
+    def call() -> None:
+        np.maximum(x[:, ::2], x[:, 1::2], out=rows)
+        np.maximum(rows[..., ::2], rows[..., 1::2], out=out)
+
+    return {"": Form(call, lambda _: out)}
+
+
+def _every_other(given: Given) -> dict[str, Form]:
+    x, out = given["X"][::2], room(len(given["X"]) // 2)
+    return {"": Form(Call(np.copyto, (out, x), {}), lambda _: out)}
+
+
 def _histogram(given: Given) -> dict[str, Form]:
     """Of integers, as it wants them."""
     count = Call(np.bincount, (given["X"].astype(np.intp), None, len(given["b"])), {})
@@ -102,5 +130,6 @@ def _histogram(given: Given) -> dict[str, Form]:
 
 
 WORKS = {"cholesky": _cholesky, "trmm": _trmm, "syrk": _syrk, "band": _band, "prefix_sum": _prefix_sum,
-         "histogram": _histogram}  # fmt: skip
+         "histogram": _histogram, "complex_product": _complex_product, "brightness": _brightness, "pooled": _pooled,
+         "every_other": _every_other}  # fmt: skip
 LIBRARY = Library("numpy", "NumPy", version, of)

@@ -100,6 +100,36 @@ def running_sum(torch: Any, given: Tensors) -> dict[str, Call]:
     return {"": lambda: torch.cumsum(x, 1), "out": lambda: torch.cumsum(x, 1, out=out)}
 
 
+def complex_product(torch: Any, given: Tensors) -> dict[str, Call]:
+    a, b = (torch.view_as_complex(given[n]) for n in "AB")
+    out, parts = torch.empty_like(a), torch.view_as_real
+    return {"": lambda: parts(a * b), "out": lambda: parts(torch.mul(a, b, out=out))}
+
+
+def brightness(torch: Any, given: Tensors) -> dict[str, Call]:
+    x, weights = given["X"], torch.tensor([0.299, 0.587, 0.114])
+    out = x.new_empty(len(x))
+    return {"": lambda: torch.mv(x, weights), "out": lambda: torch.mv(x, weights, out=out)}
+
+
+def pooled(torch: Any, given: Tensors) -> dict[str, Call]:
+    """As it lies, with channels last, and as two maxima of neighbours, rows first."""
+    x, f, best = given["X"][None], torch.nn.functional.max_pool2d, torch.maximum
+    last = x.contiguous(memory_format=torch.channels_last)
+
+    def rows() -> Any:
+        both = best(x[0, :, ::2], x[0, :, 1::2])
+        return best(both[..., ::2], both[..., 1::2])
+
+    return {"": lambda: f(x, 2)[0], "channels last": lambda: f(last, 2)[0], "rows": rows}
+
+
+def every_other(torch: Any, given: Tensors) -> dict[str, Call]:
+    x = given["X"][::2]
+    out = x.new_empty(x.shape)
+    return {"contiguous": lambda: x.contiguous(), "copy": lambda: out.copy_(x)}
+
+
 def lu(torch: Any, given: Tensors) -> dict[str, Call]:
     """By columns, as it calls LAPACK."""
     a = given["A"].t().contiguous().t()
@@ -251,7 +281,8 @@ WORKS: dict[str, Callable[[Any, Tensors], dict[str, Call]]] = {
     "product": products, "softmax": softmax, "layer_norm": layer_norm, "bias_gelu": bias_gelu, "transpose": transpose,
     "running_sum": running_sum, "channels_last": turned_image, "attention": attention, "gru": gru,
     "lu": lu, "cholesky": cholesky, "substitution": substitution, "substitutions": substitution, "trmm": trmm,
-    "syrk": syrk, "prefix_sum": prefix_sum, "histogram": histogram,
+    "syrk": syrk, "prefix_sum": prefix_sum, "histogram": histogram, "complex_product": complex_product,
+    "brightness": brightness, "pooled": pooled, "every_other": every_other,
 }  # fmt: skip
 AFTER: dict[str, Callable[[Array, Given], Array]] = {  # of what is made, what the kernel returns
     "cholesky": lambda r, given: placed(r.T + np.tril(given["A"], -1)), "syrk": lambda r, given: lower(r),

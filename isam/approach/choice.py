@@ -39,6 +39,7 @@ POINTS = (
     "tail",
     "serpentine",
     "interchange",
+    "carry",
     "bind",
     "fuse",
     "device",
@@ -143,7 +144,7 @@ class Approach:
     def _first(self, choice: Choice) -> Any:
         return choice.options[0]
 
-    search = kernel = mapping = cover = layout = pack = tile = tail = serpentine = interchange = _first
+    search = kernel = mapping = cover = layout = pack = tile = tail = serpentine = interchange = carry = _first
     bind = fuse = device = source = place = route = victim = prefetch = schedule = variant = measure = _first
 
 

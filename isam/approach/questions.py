@@ -83,6 +83,7 @@ QUESTIONS: tuple[Question, ...] = (
             "bytes": "what each option's calls touch",
             "_kernel": "the kernel",
             "_chosen": "mappings chosen so far",
+            "_spacing": "what moves take though it does not lie together",
         },
         "calls and cycles, weighed",
         "`instruction`, `operands`, `axes`, `outer`, `tails`.",
@@ -124,6 +125,7 @@ QUESTIONS: tuple[Question, ...] = (
             "share",
             "kept": "temporaries that it writes for nests that have to come after others behind those; it could come "
             "just before them instead",
+            "lines": "buffers of whose lines each takes, or writes, elements between those of the other",
             "_group": "those before it",
             "_nest": "the nest, its axes renamed to theirs",
             "_kernel": "the kernel",
@@ -240,6 +242,18 @@ QUESTIONS: tuple[Question, ...] = (
         },
         note="`as written`, then `rows outside`. Asked where the machine has caches, all nests of the loop share its "
         "loops inside, and a step takes a word of each of several rows, of which the next step takes the next one.",
+    ),
+    Question(
+        "carry",
+        "whether steps of a recurrent loop keep in near memory what the next group or the next step brings back",
+        ("builtins.str",),
+        {
+            "loop": "its axis",
+            "nests": "numbers of the nests in the loop, by group",
+            "behind": "per group how many tiles are near behind it",
+        },
+        "calls and moves in all steps",
+        note="`nothing`, then `handed on`. Asked where that takes a hundredth fewer calls at least.",
     ),
     Question(
         "schedule",

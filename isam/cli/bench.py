@@ -19,9 +19,9 @@ from isam.diagnostics import InternalError, did_you_mean, fail
 if TYPE_CHECKING:
     from isam.system.graph import System
 
-GROUPS = ("tiny", "square", "deepbench", "bf16", "int8", "resnet50", "depthwise", "rows", "layouts", "scans", "algebra",
-          "blocks", "attention", "gru", "resnet50x28", "resnet50-bf16", "blocks-bf16", "attention-bf16", "gru-bf16",
-          "compile")  # fmt: skip
+GROUPS = ("tiny", "square", "deepbench", "bf16", "int8", "resnet50", "depthwise", "rows", "layouts", "interleaved",
+          "scans", "algebra", "blocks", "attention", "gru", "resnet50x28", "resnet50-bf16", "blocks-bf16",
+          "attention-bf16", "gru-bf16", "compile")  # fmt: skip
 ONLY = Annotated[
     Optional[list[str]],  # noqa: UP045
     typer.Option("--only", metavar="GROUP", help=f"Only this group ({', '.join(GROUPS)}); may be repeated."),
@@ -51,6 +51,7 @@ SAVE = Annotated[
     bf16="figures per product of bf16", int8="figures per product of bytes", deepbench="figures per DeepBench product",
     resnet50="figures per convolution of ResNet-50", depthwise="figures per depthwise convolution",
     rows="figures per function of rows", layouts="figures per layout turned",
+    interleaved="figures per function of elements apart from each other",
     scans="figures per matrix whose rows are summed up",
     algebra="figures per elimination, triangle, band, prefix sum and count",
     blocks="figures per depthwise and pointwise block",

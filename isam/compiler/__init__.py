@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +12,8 @@ from isam.approach.choice import Approach, Trace
 from isam.approach.files import from_file, in_file
 from isam.compiler.function import BoundFunction, Function, with_constants
 from isam.compiler.job import Job, Refused
-from isam.compiler.stages import STAGES, Stage, run_stages
-from isam.diagnostics import fail
+from isam.compiler.stages import STAGES, Stage, recorded, run_stages
+from isam.diagnostics import as_path, fail
 from isam.ir.kernel import Kernel
 from isam.runtime.cache import Cache, default
 from isam.runtime.forks import gate
@@ -50,7 +50,7 @@ def compile(
     tells about how its code came about is found out again when somebody asks.
     Raises ``IsamError``; :class:`Refused` when this machine cannot do it.
     """
-    demanded = (require,) if isinstance(require, str) else tuple(require)
+    demanded = _names(require)
     with gate.inside():
         system = load_system(on)
         if demanded:
@@ -58,8 +58,23 @@ def compile(
 
             for name in demanded:
                 named(system, name)  # raises; also where sizes are open, before there is an array
-        return Function(_as_kernel(kernel), system, sizes or {}, as_approach(approach), replay, _cache(cache),
+        if replay is not None:
+            recorded(replay)  # raises; also where sizes are open
+        numbers = {} if sizes is None else sizes
+        return Function(_as_kernel(kernel), system, numbers, as_approach(approach), replay, _cache(cache),
                         require=demanded, check=check, threads=threads_on(system, threads))  # fmt: skip
+
+
+def _names(required: Any) -> tuple[str, ...]:
+    """Those of instructions that must be used."""
+    names: tuple[Any, ...] = (required,)
+    if isinstance(required, Iterable) and not isinstance(required, str):
+        names = tuple(required)
+    for n in names:
+        if not isinstance(n, str):
+            raise fail("instruction-unknown", f"an instruction is named by a text, not {type(n).__name__}")
+    return names
+
 
 def as_approach(approach: Approach | type[Approach] | str | None) -> Approach | None:
     """An Approach from a name (``greedy``, ``beam:8``), a file (``mine.py:Smallest``), a class or an instance."""
@@ -117,7 +132,7 @@ def _as_kernel(kernel: Any) -> Kernel:
 def _cache(chosen: bool | str | Path) -> Cache | None:
     if isinstance(chosen, bool):
         return default() if chosen else None
-    return Cache(Path(chosen))
+    return Cache(as_path(chosen, "a cache"))
 
 
 def threads_on(system: System, threads: int | None) -> int:

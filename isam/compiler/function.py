@@ -276,7 +276,10 @@ def check_sizes(kernel: Kernel, sizes: Mapping[str, Any]) -> None:
     faults: list[Diagnostic] = []
     for name, v in sizes.items():
         s = known.get(name)
-        if s is None:
+        if not isinstance(name, str):
+            what = f"sizes are named by texts, not {type(name).__name__}"
+            faults.append(Diagnostic("size-unknown", what, kernel.loc))
+        elif s is None:
             constants = [n for n, _ in kernel.params]
             hint = did_you_mean(name, [*known, *constants]) or f"sizes: {', '.join(known) or 'none'}"
             hint += f"; constants: {', '.join(constants)}" if constants and not hint.startswith("did") else ""

@@ -15,7 +15,7 @@ from isam.artifact import Artifact
 from isam.classes import dataclass
 from isam.compiler.job import Job, Refused
 from isam.compiler.keys import machine_of
-from isam.diagnostics import InternalError, IsamError, fail
+from isam.diagnostics import InternalError, IsamError, as_path, fail
 from isam.garbage import seldom
 from isam.ir.kernel import Kernel
 from isam.ir.mapping import Cover
@@ -240,12 +240,14 @@ def new_job(kernel: Kernel, system: System, sizes: MappingABC[str, int], approac
     chosen = approach or registry.load("isam.approaches", system.approach)()
     if options.get("threads", 1) > 1:
         system = system.threaded(options["threads"])
-    return Job(kernel, system, _replaying(replay) if replay is not None else Trace(chosen), dict(sizes), **options)
+    return Job(kernel, system, recorded(replay) if replay is not None else Trace(chosen), dict(sizes), **options)
 
 
-def _replaying(replay: Trace | str | Path) -> Trace:
+def recorded(replay: Trace | str | Path) -> Trace:
+    """A trace whose decisions are made again from the first: of a trace, its JSON text, or a file's path. Raises
+    ``IsamError`` where there is none."""
     if isinstance(replay, Trace):
         return Trace.replaying(replay.to_json())
-    if not isinstance(replay, Path) and replay.lstrip().startswith("{"):
+    if isinstance(replay, str) and replay.lstrip().startswith("{"):
         return Trace.reading(replay, "the trace given")
-    return Trace.reading(Path(replay))
+    return Trace.reading(as_path(replay, "a recorded trace"))

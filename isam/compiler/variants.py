@@ -23,7 +23,7 @@ from isam.scheduler.infeasible import Infeasible
 from isam.system.graph import System
 
 AGREEING = "smaller calls that agree"
-FAR = 4  # times less that the calls of a cover take than those of the first, for it to be scheduled before that
+FAR = 5 / 4  # times less that the calls of a cover take than those of the first, for it to be scheduled before that
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from isam.ir.instruction import Instruction
+from isam.ir.spacing import TOGETHER, Spacing
 
 
 class Unread(Protocol):
@@ -84,24 +85,31 @@ class Table(Mapping[str, Instruction]):
 
 
 class Some(Sequence[Instruction]):
-    """Some of a table's instructions, in its order. ``fit``: those of them that were found for a kind of kernel."""
+    """Some of a table's instructions, in its order. ``fit``: those of them that were found for a kind of kernel;
+    ``spacing``: what can be brought to them and from them though it does not lie together."""
 
-    def __init__(self, table: Table, names: Sequence[str]):
-        self.table, self.names = table, tuple(names)
+    def __init__(self, table: Table, names: Sequence[str], spacing: Spacing = TOGETHER):
+        self.table, self.names, self.spacing = table, tuple(names), spacing
         self.fit: dict[Hashable, tuple[Instruction, ...]] = {}
 
     def __getitem__(self, at: Any) -> Any:
         if isinstance(at, slice):
-            return Some(self.table, self.names[at])
+            return Some(self.table, self.names[at], self.spacing)
         return self.table[self.names[at]]
 
     def __len__(self) -> int:
         return len(self.names)
 
     def without(self, names: Container[str]) -> Some:
-        return Some(self.table, [n for n in self.names if n not in names])
+        return Some(self.table, [n for n in self.names if n not in names], self.spacing)
 
     def that_may_fit(self, dtypes: frozenset[str], operations: frozenset[str]) -> Some:
         """Without those that a kernel of these element types and operations cannot use, as far as that is known without
         reading."""
-        return Some(self.table, [n for n in self.names if self.table.may_fit(n, dtypes, operations)])
+        some = [n for n in self.names if self.table.may_fit(n, dtypes, operations)]
+        return Some(self.table, some, self.spacing)
+
+
+def spacing_of(instructions: Sequence[Instruction]) -> Spacing:
+    """What the machine of some instructions moves between home and registers."""
+    return instructions.spacing if isinstance(instructions, Some) else TOGETHER

@@ -17,6 +17,8 @@ from isam.ir.instruction import Instruction
 from isam.ir.kernel import Kernel
 from isam.ir.mapping import Cover
 from isam.ir.mapping import Mapping as Mapped
+from isam.ir.spacing import TOGETHER, Spacing
+from isam.ir.table import spacing_of
 from isam.mapper.barred import NOTHING, Barred
 from isam.mapper.candidates import gather
 from isam.mapper.pricing import Candidate, Pricing
@@ -50,6 +52,7 @@ class Offer:
     candidates: tuple[Candidate, ...]
     levels: tuple[tuple[Level, Selected], ...]
     cut: bool
+    spacing: Spacing = TOGETHER
 
     @property
     def price(self) -> Price:
@@ -96,15 +99,15 @@ def offer(
     remedies: bool = True,
 ) -> Offer | Uncovered:
     """The legal covers of a kernel, or why there are none (``remedies``: and what would do); chooses nothing."""
-    order = order_of(kernel.statements)
-    gathered = gather(kernel, instructions, order, Pricing(kernel, penalties))
+    order, spacing = order_of(kernel.statements), spacing_of(instructions)
+    gathered = gather(kernel, instructions, order, Pricing(kernel, penalties, spacing))
     candidates = gathered.candidates
     found = _select_levels(kernel, candidates, order, frozenset(require))
     if isinstance(found, int):
         usable = {c.mapping.instruction.name for c in candidates}
         unmet = sorted(set(require) if not found else set(require) - usable)
         return reports(kernel, instructions, bits(found), unmet, gathered.refused, remedies=remedies)
-    return Offer(kernel, order, candidates, tuple(found), gathered.cut)
+    return Offer(kernel, order, candidates, tuple(found), gathered.cut, spacing)
 
 
 def settle(found: Offer, trace: Trace) -> Cover:
@@ -117,7 +120,7 @@ def settle(found: Offer, trace: Trace) -> Cover:
         regions = _choose_cover(found.kernel, level, selected, ways, trace)
         gap = selected.gap if gap is None else max(gap, selected.gap or 0.0)
         for r in sorted(regions, key=lambda r: (-r.price[0], r.mask & -r.mask)):
-            chosen.append(_choose_mapping(found.kernel, r, ways, touching, trace))
+            chosen.append(_choose_mapping(found.kernel, r, ways, touching, found.spacing, trace))
             for buffer in {o.buffer for o in chosen[-1].mapping.operands} & touching.keys():
                 touching[buffer].append(chosen[-1].mapping)
     mappings = _in_order(found.kernel, chosen, found.order)
@@ -200,7 +203,7 @@ def _label(regions: Sequence[Region], ways: Ways) -> str:
 
 
 def _choose_mapping(
-    kernel: Kernel, region: Region, ways: Ways, touching: Mapping[str, list[Mapped]], trace: Trace
+    kernel: Kernel, region: Region, ways: Ways, touching: Mapping[str, list[Mapped]], spacing: Spacing, trace: Trace
 ) -> Candidate:
     """One of the mappings of a region; the options are the mappings themselves, sorted by price. Dear regions are asked
     first, so that cheap ones can follow them: ``_chosen`` are those taken before that touch a buffer of the region
@@ -215,6 +218,7 @@ def _choose_mapping(
         "bytes": [c.bytes for c in options],
         "_kernel": kernel,
         "_chosen": list(near.values()),
+        "_spacing": spacing,
     }
     picked = trace.choose(Choice("mapping", by_mapping, context, [c.calls for c in options]))
     return next(c for c in options if c.mapping is picked)

@@ -2,7 +2,8 @@
 
 Dynamic calls come first, bytes second. Decided here: a call counts one plus the cycles it keeps its unit busy, where
 its description states them, so that a slow call does not pass for a fast one. An operand whose stride contract the
-kernel's C-contiguous buffers do not meet, or of whose tile no two elements lie side by side, is repacked: that counts
+kernel's C-contiguous buffers do not meet, or of whose tile no two elements lie side by side, is moved as it lies where
+the machine has moves of elements so far apart, each call of which counts its cycles; else it is repacked: that counts
 one call per element of each distinct tile, two where several calls take each and all are more than a cache keeps near,
 and half a call on top for each tile that is written (the result of a sum once), so that unit-stride mappings win;
 constants, and what they determine, are made and packed ahead of the call and count bytes only. Bytes include another
@@ -23,6 +24,7 @@ from isam.ir.instruction import Instruction, packed
 from isam.ir.kernel import OPEN_SIZE, Kernel
 from isam.ir.mapping import Mapping as Mapped
 from isam.ir.mapping import OperandMap
+from isam.ir.spacing import TOGETHER, Spacing
 from isam.mapper.dataflow import pattern_of
 from isam.mapper.match import normal
 
@@ -83,8 +85,8 @@ def _parts(own: str, extent: int, tile: int) -> list[tuple[str, int, float]]:
 class Pricing:
     """Prices mappings of one kernel."""
 
-    def __init__(self, kernel: Kernel, penalties: Mapping[str, float] | None = None):
-        self.kernel = kernel
+    def __init__(self, kernel: Kernel, penalties: Mapping[str, float] | None = None, spacing: Spacing = TOGETHER):
+        self.kernel, self.spacing = kernel, spacing
         self.penalties = penalties or {}
         self._strides: dict[str, list[int]] = {}
         self._extents: dict[tuple[int, ...], dict[str, int]] = {}  # by statements
@@ -132,11 +134,14 @@ class Pricing:
             run, far = self._run(operand, tile)
             runs = -(-elements // max(1, run)) * (2 if far else 1)
             touched += calls * (elements * width + LINE * runs)
-            if run < min(2, elements) or self.breach(mapping.instruction, operand, tile) is not None:
+            breach = self.breach(mapping.instruction, operand, tile)
+            if run < min(2, elements) or breach is not None:
                 touched += elements * tiles * width
                 if operand.buffer not in self.fixed:
                     kept = tiles < calls and elements * tiles * width > NEAR  # laid out ahead of many calls
-                    packing += elements * tiles * (2 if kept else 1)
+                    laid = elements * tiles * (2 if kept else 1)
+                    each = breach and self.spaced(mapping.instruction, operand, breach[2], operand.buffer in written)
+                    packing += laid if each is None else min(laid, calls * each)
                 if operand.buffer in written:
                     scattered = SCATTERED * min(calls, tiles)  # a sum's result is written when it is done
         slots = 1.0 + self._cycles(mapping, tile)
@@ -181,6 +186,10 @@ class Pricing:
                 break
             step *= max(1, number(size))
         return run, far
+
+    def spaced(self, instruction: Instruction, o: OperandMap, step: int, writes: bool) -> float | None:
+        """Cycles of a move that takes the operand as it lies, its elements ``step`` apart; None: there is none."""
+        return self.spacing.cycles(instruction.contract(o.operand).homes, step, writes) if len(o.dims) == 1 else None
 
     def breach(self, instruction: Instruction, o: OperandMap, tile: Mapping[str, int]) -> tuple[int, int, int] | None:
         """Where the operand's stride contract does not hold in a C-contiguous buffer: the buffer's dimension, the

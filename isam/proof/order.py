@@ -38,7 +38,7 @@ from isam.proof.geometry import is_float, recurrent_loops
 from isam.proof.inside import same_digits
 from isam.proof.instances import around
 from isam.proof.legal import Legality
-from isam.proof.preimage import before_boxes, preimage, touched, within
+from isam.proof.preimage import before_boxes, never_meet, preimage, touched, within
 from isam.proof.sets import OUT, Isl
 from isam.proof.violation import Findings
 from isam.schedule.tree import Bound, Issue, Loop, Node, Schedule, Seq
@@ -107,7 +107,8 @@ class Order:
         touches = [(i, a, w) for i, s in enumerate(k.statements) for a, w in _accesses(s) if a.buffer not in hidden]
         for j, b, writes in touches:
             for i, a, wrote in touches:
-                if a.buffer == b.buffer and (writes or wrote) and self._ordered_pair(i, a, j, b):
+                apart = a.buffer != b.buffer or not (writes or wrote) or never_meet(a, b)
+                if not apart and self._ordered_pair(i, a, j, b):
                     kind = "output" if writes and wrote else "flow" if wrote else "anti"
                     self.conflicts.setdefault(j, []).append(Conflict(i, a, j, b, kind, i < j))
         for n, nest in enumerate(self.schedule.nests):

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import gcd
 
 from isam.ir.affine import Affine
 from isam.ir.kernel import Access
 from isam.proof.boxes import Box
 from isam.proof.context import Context
+
+
+def never_meet(one: Access, other: Access) -> bool:
+    """Whether two accesses of a buffer have no element in common, whatever axes and sizes are: along some dimension all
+    that both go on by are multiples of a number, and what is left over on division by it differs."""
+    for r, s in zip(one.index, other.index, strict=True):
+        steps = gcd(*(c for _, c in (*r.terms, *s.terms)))
+        if steps > 1 and (r.const - s.const) % steps:
+            return True
+    return False
 
 
 def touched(access: Access, box: Box, names: Sequence[str]) -> Box:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from math import lcm, prod
 
@@ -10,7 +10,7 @@ from isam.approach.choice import Approach, Choice, Trace
 from isam.ir.affine import Affine
 from isam.ir.kernel import USUAL_TRIP, Item, Kernel, Recurrence, recurrences
 from isam.ir.mapping import Cover
-from isam.schedule.tree import Bound, Loop, Node, Schedule, Seq
+from isam.schedule.tree import Bound, Issue, Loop, Node, Schedule, Seq, distinct
 from isam.schedule.tree import Nest as NestFact
 from isam.scheduler.agree import agreed
 from isam.scheduler.aligned import aligned
@@ -19,12 +19,13 @@ from isam.scheduler.call_size import fitting
 from isam.scheduler.configure import with_registers
 from isam.scheduler.dry import DryRun
 from isam.scheduler.grouping import Grouping
+from isam.scheduler.handed_on import handed_on
 from isam.scheduler.homes import check_room
 from isam.scheduler.infeasible import Infeasible, NoSchedule
 from isam.scheduler.interchange import Rows, rows_outside
 from isam.scheduler.nests import Nest, nests_of
 from isam.scheduler.pieces import pieces
-from isam.scheduler.plan import Group
+from isam.scheduler.plan import Group, Plan
 from isam.scheduler.plans import plans
 from isam.scheduler.plans.boxes import NOTHING
 from isam.scheduler.plans.dealing import undealt
@@ -32,8 +33,8 @@ from isam.scheduler.plans.staged import between
 from isam.scheduler.prefetch import with_prefetches
 from isam.scheduler.prepared import prepared, whole
 from isam.scheduler.serpentine import with_serpentines
+from isam.scheduler.state import Key
 from isam.scheduler.stays import MOST, Around, Share, Stays, shares, smaller, stay_bytes
-from isam.scheduler.tiles import FAR
 from isam.scheduler.waits import with_waits
 from isam.scheduler.walk import Walk
 from isam.system.graph import System
@@ -149,12 +150,16 @@ class _Builder:
         if self.share.rooms:
             self.run = DryRun(self.kernel, smaller(self.machine, self.share.memory, self.share.total), self.trace)
         self.run.homes.kept = self.prepared
+        self.planned: dict[int, tuple[Group, Plan, Stays | None]] = {}
         self.begin: dict[str, Affine] = {}  # of axes of which a part is scheduled, where it begins
         with self.run.scope.recording() as call:
             self._scheduled(parts, ())
-        check_room(self.kernel, self.system, self.run.homes.slots.values())
+        touched = {o.place.base for n in distinct(Seq((*self.bind, *call))) if isinstance(n, Issue) for o in n.operands}
+        slots = tuple(s for name, s in self.run.homes.slots.items() if name in touched)  # others were only tried
+        check_room(self.kernel, self.system, slots)
         facts = tuple(NestFact(n.number, (*self._around(n), *n.extents.items())) for n in self.nests)
-        homes = {b: p for b, p in self.run.homes.places.items() if b not in self.run.homes.folded}
+        idle = self.run.homes.slots.keys() - touched
+        homes = {b: p for b, p in self.run.homes.places.items() if b not in self.run.homes.folded | idle}
         return Schedule(
             self.kernel,
             self.system,
@@ -162,7 +167,7 @@ class _Builder:
             facts,
             Seq(tuple(self.bind)),
             Seq(tuple(call)),
-            tuple(self.run.homes.slots.values()),
+            slots,
             homes,
             trace=self.trace,
         )
@@ -260,15 +265,35 @@ class _Builder:
         self.begin = {}
 
     def _steps(self, it: Around, around: tuple[Around, ...]) -> None:
-        scope, axis = self.run.scope, it.loop.axis
-        hi = axis.extent
-        last = (hi.const if hi.is_constant else FAR) - 1
-        with scope.recording() as body, scope.variable(axis.name, Affine(), 1, (0, last)):
-            self._scheduled(it.parts, (*around, it))
-        bounds = (Bound(Affine()),), (Bound(hi),)
-        scope.out.append(Loop(axis.name, *bounds, 1, Seq(tuple(body)), Seq(tuple(it.enter)), axis=axis.name))
+        """A loop whose steps hand on in near memory what they can."""
+        inner = (*around, it)
 
-    def _group(self, group: Group, around: tuple[Around, ...]) -> None:
+        def part(n: int, held: Collection[Key]) -> tuple[Key, ...]:
+            there = it.parts[n]
+            if isinstance(there, Group):
+                return self._group(there, inner, held)
+            self._recurrence(there, inner)
+            return ()
+
+        self.run.scope.out.append(handed_on(it, around, self.run, part))
+
+    def _group(self, group: Group, around: tuple[Around, ...], held: Collection[Key] = ()) -> tuple[Key, ...]:
+        """Runs a group; what was near at its end, of which ``held`` stays there."""
+        plan, stays = self._planned(group, around)
+        walk = Walk(self.run, plan, self.bind, stays)
+        if not self._at_bind(group.main):
+            walk.start(self.begin, held)
+            return walk.left
+        with self.run.scope.recording() as nodes:
+            walk.start(self.begin)
+        self.bind.extend(nodes)
+        return ()
+
+    def _planned(self, group: Group, around: tuple[Around, ...]) -> tuple[Plan, Stays | None]:
+        """The plan of a group, decided once, and what of it stays near over the loops around it."""
+        known = self.planned.get(id(group))
+        if known is not None:
+            return known[1:]
         room = self.share.of(self.number[id(group)])
         stays = Stays(around, room, self.share.memory) if room and group.domain is None else None
         lasting = stays.lasting(group) if stays is not None else NOTHING
@@ -281,12 +306,8 @@ class _Builder:
             "_system": self.system,
         }
         plan = self.trace.choose(Choice("tile", options, context, costs))
-        if not self._at_bind(group.main):
-            Walk(self.run, plan, self.bind, stays).start(self.begin)
-            return
-        with self.run.scope.recording() as nodes:
-            Walk(self.run, plan, self.bind, stays).start(self.begin)
-        self.bind.extend(nodes)
+        self.planned[id(group)] = (group, plan, stays)
+        return plan, stays
 
     def _shared(self, groups: list[tuple[Group, tuple[Around, ...]]]) -> Share:
         """How much of a near memory is for what stays: asked where something can."""

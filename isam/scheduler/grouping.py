@@ -16,6 +16,7 @@ from isam.classes import dataclass
 from isam.ir.kernel import Kernel, recurrences
 from isam.schedule.literals import is_literal
 from isam.scheduler.blocks import Domain
+from isam.scheduler.interleaved import beside, shared_lines
 from isam.scheduler.nests import Nest
 from isam.scheduler.oblique import oblique
 from isam.scheduler.outer import Outer, outer
@@ -64,7 +65,27 @@ class Grouping:
         line, self.left = Lineup(), self._postponed(nests)
         while self.left:
             self._add(line, self.left.pop(0))
-        return [self._group(g) for g in line.all()]
+        return [self._group(g) for g in self._over_lines(line.all())]
+
+    def _over_lines(self, groups: Sequence[Nests]) -> list[Nests]:
+        """Groups one after the other that share lines of memory, and nothing else, as one."""
+        out: list[Nests] = []
+        for g in groups:
+            got = self._interleaved(out[-1], g) if out and self.system.caches else None
+            out[-1 if got else len(out) :] = [got or g]
+        return out
+
+    def _interleaved(self, group: Nests, other: Nests) -> Nests | None:
+        """Two groups as one, where they share lines and the Approach wants it."""
+        if not all(map(self._plain, (*group, *other))):
+            return None
+        named = beside(group, other, self.kernel)
+        if named is None:
+            return None
+        both, lines = (*group, *named), shared_lines(group, named, self.kernel)
+        if not _one_domain(both) or (self.exact and not in_order(plain(Group(both, True)))):
+            return None
+        return both if self._wanted(both[:-1], named[-1], lines=lines) else None
 
     def _group(self, nests: Nests) -> Group:
         domain = self._domain(nests[0])
@@ -285,21 +306,34 @@ class Grouping:
         of the group then, and has loops along its ``own`` axes inside. ``behind``: nests of the group that it comes
         before."""
         joined = self._may(group, n, apart, behind)
-        if joined is None:
-            return None
+        return joined if joined is not None and self._wanted(group, joined, past, along, own, kept) else None
+
+    def _wanted(
+        self,
+        group: Nests,
+        joined: Nest,
+        past: bool = False,
+        along: Nests = (),
+        own: frozenset[str] = frozenset(),
+        kept: frozenset[str] = frozenset(),
+        lines: frozenset[str] = frozenset(),
+    ) -> bool:
+        """Whether the Approach wants a nest, as it shares the group's loops, to do so; ``lines``: they share lines of
+        these buffers."""
         context = {
-            "nests": [m.number for m in (*group, n)],
-            "nest": n.instruction.name,
+            "nests": [m.number for m in (*group, joined)],
+            "nest": joined.instruction.name,
             "into": [m.instruction.name for m in group],
             "past": past,
             "apart": sorted(own),
             "kept": sorted(kept),
+            "lines": sorted(lines),
             "_group": [m for m in group if m not in along],
             "_nest": joined,
             "_kernel": self.kernel,
             "_system": self.system,
         }
-        return joined if self.trace.choose(Choice("fuse", (False, True), context)) else None
+        return bool(self.trace.choose(Choice("fuse", (False, True), context)))
 
     def _plain(self, nest: Nest) -> bool:
         """Whether the nest runs over a whole box, or over what loops around it leave of one, in loops of bounded blocks

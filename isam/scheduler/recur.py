@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.schedule.tree import Bound, Issue, Loop, Node, Seq, distinct
-from isam.scheduler.hops import End
-from isam.scheduler.move import sub_place
+from isam.scheduler.conform import conform, leave
 from isam.scheduler.plan import USED, Members
 from isam.scheduler.state import Copy, Key, MachineState, Since
 from isam.scheduler.tiles import mentions
@@ -77,7 +76,7 @@ class Recur:
         if first.left and (found is None or not _has_loops(found.node)):
             for begin in (self._cleared(entry, first.since), self._cleared(entry, Since())):
                 tried = self._kept(entry, begin, mids)
-                if tried.made is not None and (found is None or _calls(tried.made.node) < _calls(found.node)):
+                if tried.made is not None and (found is None or calls(tried.made.node) < calls(found.node)):
                     found = tried.made
                 if found is not None and _has_loops(found.node):
                     break
@@ -112,7 +111,7 @@ class Recur:
         stays = {k: c for k, c in entry.copies.items() if c.stage is not None or not since.disjoint(k[1], ranges)}
         self.data.state = entry.copy()
         with self.scope.recording():
-            self._leave(stays)
+            leave(self.data, stays)
         return self.data.state
 
     def _done(self, made: Made) -> None:
@@ -208,7 +207,7 @@ class Recur:
         data, scope = self.data, self.scope
         data.state = entry.copy()
         with scope.recording() as enter:
-            self._conform({k: c for k, c in wanted.items() if k not in made}, fetch=True)
+            conform(self.data, {k: c for k, c in wanted.items() if k not in made}, fetch=True)
         before = data.state.copy()
         for k in before.of_any():
             before.mark(k, wanted[k].dirty)
@@ -245,60 +244,17 @@ class Recur:
             with self._iteration(opening=part == "first", closing=part == "last"):
                 behind = self._levels(opening=part == "first", closing=part == "last")
                 self.walk.lives.ending, was = True, self.walk.lives.ending
-                lost = self._conform(end.copies, fetch=False)
+                lost = conform(self.data, end.copies, fetch=False)
                 self.walk.lives.ending = was
         return lost or (Seq(tuple(nodes)), behind)
-
-    def _conform(self, target: dict[Key, Copy], fetch: bool) -> set[Key]:
-        """Brings the present state to ``target``: what is not in it goes home, what is missing is fetched (in
-        ``enter``) or reported."""
-        lost = set[Key]()
-        self._leave(target)
-        for key, c in target.items():
-            if key in self.data.state.copies:
-                continue
-            if not fetch:
-                lost.add(key)
-                continue
-            self._fetch(key, c)
-            self._leave(target)
-        return lost
-
-    def _leave(self, target: dict[Key, Copy]) -> None:
-        """Sends home what is not in ``target``, and what made room for that and stayed in another memory."""
-        state = self.data.state
-
-        def other(key: Key) -> bool:
-            return not _wanted(state.copies[key], target.get(key))
-
-        for key in state.until_none(state.of_any, other):
-            if state.copies[key].dirty:
-                self.data.flush(key)
-            if other(key):
-                state.drop(key)
-
-    def _fetch(self, key: Key, c: Copy) -> None:
-        """Loads a carried tile into the very place where the body keeps it."""
-        data, scope = self.data, self.scope
-        memory, tile, form = key
-        data.settle(tile, key)
-        source = data.source(tile, memory)
-        data.carry(tile, source, End(memory, lambda t: sub_place(c.place, tile, t), form, alone=True), {key})
-        data.state.put(key, replace(c, dirty=False))
-        data.since.fetch(key, scope.ranges)
-
-
-def _wanted(copy: Copy, want: Copy | None) -> bool:
-    """Whether a copy is one that is to be there, and is no fresher than that."""
-    return want is not None and want.place == copy.place and (want.dirty or not copy.dirty)
 
 
 def _has_loops(loop: Loop) -> bool:
     return any(isinstance(n, Loop) and n is not loop for n in distinct(loop))
 
 
-def _calls(loop: Loop) -> int:
-    """How many calls and moves a loop without open trips takes."""
+def calls(loop: Loop, usual: int = 1) -> int:
+    """How many calls and moves a loop takes, with ``usual`` trips where they are open."""
     known: dict[int, int] = {}  # nodes are shared
 
     def of(node: Node) -> int:
@@ -310,6 +266,6 @@ def _calls(loop: Loop) -> int:
         if isinstance(node, Seq):
             return sum(map(of, node.children))
         ends = [p for p in (node.first, node.last) if p is not None]
-        return sum(map(of, (node.enter, node.exit, *ends))) + ((node.trip or 1) - len(ends)) * of(node.body)
+        return sum(map(of, (node.enter, node.exit, *ends))) + ((node.trip or usual) - len(ends)) * of(node.body)
 
     return of(loop)

@@ -29,8 +29,8 @@ class Residency:
     ``since``: what was fetched and written since a body began; ``later``: per tile its uses to come in the present
     block, the next one last; ``at_bind``: constants laid out anew once, by buffer and layout; ``carriers``, ``hops``:
     ways that were found, by what they were asked for; ``devices``: who executes calls; ``kept``: panels that hold all
-    that blocks of a domain read, as long as it is walked; ``wider``: of tiles that calls of the present block read the
-    longer ones that begin with them."""
+    that blocks of a domain read, as long as it is walked; ``unread``: temporaries that nobody brings from home;
+    ``wider``: of tiles that calls of the present block read the longer ones that begin with them."""
 
     def __init__(self, system: System, trace: Trace, scope: Scope, homes: Homes):
         self.system, self.trace, self.scope, self.homes = system, trace, scope, homes
@@ -45,6 +45,7 @@ class Residency:
         self.carriers: dict[object, list[Hop] | None] = {}
         self.hops: dict[object, Hop | None] = {}
         self.kept: set[Key] = set()
+        self.unread: frozenset[str] = frozenset()
 
     def home(self, tile: Tile) -> Place:
         """Where the tile lies in home memory."""
@@ -101,7 +102,7 @@ class Residency:
         """Writes a dirty copy back home (SCH-6, SCH-9); nothing to do when nobody will read it."""
         memory, tile, form = key
         copy = self.state.copies[key]
-        if not self.lifetimes.dead(tile):
+        if tile.buffer not in self.unread and not self.lifetimes.dead(tile):
             there = End(memory, lambda t: mv.sub_place(copy.place, tile, t), form)
             self.carry(tile, there, End(self.system.home, self.home), {key, *pinned})
         self.state.mark(key, False)

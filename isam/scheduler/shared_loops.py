@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import gcd
 
 from isam.ir.affine import Affine
 from isam.schedule.literals import is_literal
@@ -57,9 +58,18 @@ def shareable(p: Nest, q: Nest) -> dict[str, frozenset[str]] | None:
 
 
 def _disjoint(p: Nest, one: tuple[Affine, ...], q: Nest, other: tuple[Affine, ...]) -> bool:
-    """Whether in some dimension all that one access reaches lies before all that the other one does."""
+    """Whether in some dimension all that one access reaches lies before all that the other one does, or between it: at
+    other remainders on division by what all their steps are multiples of."""
+    if any(_apart(r, s) for r, s in zip(one, other, strict=True)):
+        return True
     spans = [(_reach(p, r), _reach(q, s)) for r, s in zip(one, other, strict=True)]
     return any(a and b and (a[1] < b[0] or b[1] < a[0]) for a, b in spans)
+
+
+def _apart(r: Affine, s: Affine) -> bool:
+    """Whether two rows have different remainders whatever their variables are."""
+    steps = gcd(*(c for _, c in (*r.terms, *s.terms)))
+    return steps > 1 and (r.const - s.const) % steps != 0
 
 
 def _reach(nest: Nest, row: Affine) -> tuple[int, int] | None:

@@ -18,6 +18,7 @@ from isam.scheduler.plan import Members, Plan, StagedBox
 from isam.scheduler.plans.traffic import SHARE
 from isam.scheduler.state import STAGED, Copy, Key, StageLayout
 from isam.scheduler.stays import Stays
+from isam.scheduler.tiles import encloses
 from isam.scheduler.transfer import Transfer
 from isam.scheduler.trim import Env
 from isam.system.graph import COUNTED
@@ -30,6 +31,7 @@ class Stager:
     def __init__(self, run: DryRun, plan: Plan, bind: list[Node], stays: Stays | None, dealt: list[Loop]):
         self.run, self.plan, self.group, self.bind = run, plan, plan.group, bind
         self.stays, self.dealt = stays, dealt
+        self.given: frozenset[Key] = frozenset()  # what was near before the group
 
     def ahead(self, stage: StagedBox, env: Env, members: Members, blocks: float, block: Env) -> None:
         """Lays out a panel for all of a domain, which lies within ``env``, where that is less than its ``blocks``, each
@@ -55,6 +57,13 @@ class Stager:
         found = next((offsets(k[1], data.state.copies[k], box, scope.variables) for k in panels), [None])
         return found == [0] * len(found)
 
+    def _given(self, box: Tile) -> bool:
+        """Whether all of a box is near in tiles from before the group."""
+        data = self.run.data
+        there = {k[1] for k in data.state.of(box.buffer) if k in self.given}
+        parts = (prod(t.shape) for t in there if encloses(box, t, data.scope.ranges))
+        return bool(there) and sum(parts) == prod(box.shape)
+
     def stage(self, stage: StagedBox, env: Env, members: Members) -> bool:
         """Copies the box that is read below into the stage's memory, in the stage's layout (packing is a move). Whether
         it is still to be filled, piece by piece."""
@@ -62,8 +71,9 @@ class Stager:
         box = self._whole(stage.buffer) if stage.at_bind else self._box(stage, env, members)
         if box is None or not self._read(stage, members) or not self._paths(stage):
             return False
-        if self._laid_out(box):
+        if self._laid_out(box) or self._given(box):
             return False
+        data.settle(box, None)
         known = data.at_bind.get((stage.buffer, stage.order, stage.cut, stage.pad)) if stage.at_bind else None
         if known is not None:
             data.state.put(*known)

@@ -75,6 +75,10 @@ class Since:
         self._sorted[tile.buffer] = len(written)
         return next(near.meeting(tile, ranges), None) is None
 
+    def writes(self, tile: Tile) -> bool:
+        """Whether this very tile was written."""
+        return tile in self.written.get(tile.buffer, ())
+
     def write(self, tile: Tile) -> None:
         self.written.setdefault(tile.buffer, {})[tile] = None
 

@@ -7,7 +7,7 @@ are scheduled once and share their node.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from itertools import product
 
@@ -42,11 +42,14 @@ class Walk:
         self.clip: Clip | None = None  # of the box that we are in
         self.calls: dict[object, list[Call]] = {}
         self.filling: frozenset[int] = frozenset()  # stages whose boxes are brought piece by piece where we are
+        self.left: tuple[Key, ...] = ()  # what is near once the group is done
         self.stager = Stager(run, plan, bind, stays, self.dealt)
         self.lives = run.data.lifetimes = InGroup(run.scope, plan, self.dealt)
 
-    def start(self, begin: Mapping[str, Affine] | None = None) -> None:
-        """Runs the whole group. ``begin``: where axes begin that it is a part of."""
+    def start(self, begin: Mapping[str, Affine] | None = None, held: Collection[Key] = ()) -> None:
+        """Runs the whole group. ``begin``: where axes begin that it is a part of; ``held``: what stays near behind it,
+        if it is there."""
+        self.stager.given = frozenset(self.run.data.state.of_any())
         members = tuple(range(len(self.group.nests)))
         origin = {a: n for nest in self.group.nests for a, n in nest.origin.items()}
         at = {a: Affine((), origin.get(a, 0)) for a in self.group.axes} | dict(begin or {})
@@ -61,14 +64,15 @@ class Walk:
             Guarded(self, where).loops(env, members)
         else:
             self.level(0, env, members)
-        self.empty()
+        self.left = self.run.data.state.of_any()
+        self.empty(held)
 
-    def empty(self) -> None:
-        """Sends everything home, but panels for all of a domain."""
+    def empty(self, held: Collection[Key] = ()) -> None:
+        """Sends everything home, but panels for all of a domain, and what is ``held``."""
         data, lives = self.run.data, self.lives
         end, was, lives.ending = data.state, lives.ending, True
         # what made room while another one went home may have stayed in another memory
-        while keys := [k for k in end.of_any() if k not in data.kept]:
+        while keys := [k for k in end.of_any() if k not in data.kept and k not in held]:
             for key in keys:
                 if key in end.copies:
                     data.evict(key)

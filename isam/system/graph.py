@@ -11,6 +11,7 @@ from isam.classes import dataclass
 from isam.diagnostics import NOWHERE, Loc, fail
 from isam.ir.dtype import size_of
 from isam.ir.instruction import Instruction
+from isam.ir.spacing import Spacing
 from isam.ir.table import Some, Table
 from isam.runtime.linking import Target
 from isam.system.groups import Cluster, Link, Mesh, Ports, Register, Replica
@@ -158,7 +159,15 @@ class System:
         """Instructions that units expose for computing, in description order (others move or configure)."""
         table, used = Table.of(self.instructions), {m.by for m in self.moves}
         exposed = {r for u in self.units.values() for r in u.runs}
-        return Some(table, [n for n in table if n in exposed and n not in used and table.computes(n)])
+        names = [n for n in table if n in exposed and n not in used and table.computes(n)]
+        return Some(table, names, Spacing(table, self._at_home))
+
+    @property
+    def _at_home(self) -> list[tuple[str, bool, str]]:
+        """Moves between registers and home: the registers, whether it leads home, the instruction."""
+        out = [(m.source, True, m.by) for m in self.moves if m.target == self.home]
+        out += [(m.target, False, m.by) for m in self.moves if m.source == self.home]
+        return [o for o in out if self.memories[o[0]].kind == COUNTED]
 
     def clock_assumed(self, unit: str) -> bool:
         """Whether the description states no clock of a unit."""

@@ -436,3 +436,20 @@ def test_what_is_required_is_known_before_sizes_are() -> None:
         isam.compile(MATMUL, on="toy", require="mm5_f32")
     assert e.value.diagnostics[0].code == "instruction-unknown"
     assert isam.compile(MATMUL, on="toy", require=("mm4_f32", "m_fill_f32")).sizes == {}
+
+
+@pytest.mark.parametrize(("argument", "code"), [
+    ({"require": 3}, "instruction-unknown"), ({"require": ["mm4", 3]}, "instruction-unknown"),
+    ({"sizes": {3: 8}}, "size-unknown"), ({"cache": 3}, "path-type"), ({"replay": 3}, "path-type"),
+    ({"replay": "no such file"}, "trace-read")])  # fmt: skip
+def test_what_is_of_a_wrong_type_or_missing_is_told_before_there_is_an_array(argument, code):
+    with pytest.raises(IsamError) as e:
+        isam.compile(MATMUL, **{**TOY, **argument})
+    assert [d.code for d in e.value.diagnostics] == [code]
+
+
+def test_what_is_no_path_is_told():
+    fn = isam.compile(MATMUL, sizes={"M": 2, "N": 2, "K": 2}, **TOY)
+    for wrong in (lambda: fn.save(None), lambda: fn.artifact.save(3), lambda: isam.load(None)):
+        with pytest.raises(IsamError, match="path-type"):
+            wrong()

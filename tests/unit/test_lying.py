@@ -39,8 +39,10 @@ def lanes(job: Any) -> set[str]:
     return {k for m in job.cover.mappings if m.instruction.name.startswith("cast") for _, k in m.axes}
 
 
-def test_pixels_lie_in_lanes_where_taps_fill_none():
-    sizes = {"H": 5, "W": 70, "C": 3}
+@pytest.mark.parametrize("taps", [3, 5])
+def test_pixels_lie_in_lanes_where_taps_fill_none(taps):
+    """Three apart, where moves take them so; five apart, where another dimension comes last."""
+    sizes = {"H": 5, "W": 70, "C": taps}
     job = made(SUMS, **sizes)
     assert lanes(job) == {"v"}
     judge(parse_kernel(SUMS), sizes, job, 3)
@@ -60,8 +62,8 @@ def test_what_was_said_or_is_full_stays(text, sizes):
 
 
 def test_what_is_offered_was_half_empty():
-    kernel = parse_kernel(SUMS).with_sizes({"H": 5, "W": 70, "C": 3})
-    job = made(SUMS, H=5, W=70, C=3)
+    kernel = parse_kernel(SUMS).with_sizes({"H": 5, "W": 70, "C": 5})
+    job = made(SUMS, H=5, W=70, C=5)
     plain = next(c.cover for c in job.candidates if not c.ahead)
     steps = longest_last(kernel, plain)
     assert [(s.transform.law, s.site["dim"]) for s in steps] == [("permute-dimensions", 1)]

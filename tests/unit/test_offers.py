@@ -45,7 +45,7 @@ def test_every_offer_says_what_it_makes_and_when():
     ("text", "sizes", "laws"),
     [
         (CENTRED, LARGE, {"partial": "nest-sum", "again": "duplicate"}),
-        (SUMS, {"H": 5, "W": 70, "C": 3}, {"lying": "permute-dimensions"}),
+        (SUMS, {"H": 5, "W": 70, "C": 5}, {"lying": "permute-dimensions"}),
         (WIDE, {"M": 8, "N": 64}, {"once": "narrow"}),
     ],
     ids=["centred", "sums", "wide"],

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from isam.ir.kernel import Kernel
     from isam.ir.mapping import Mapping, OperandMap
+    from isam.ir.spacing import Spacing
     from isam.scheduler.nests import Nest
     from isam.system.graph import Memory, System
 
@@ -39,6 +40,7 @@ class Greedy(Approach):
         "prefetch": "ahead of what comes too late from its cache",
         "serpentine": "back and forth over what half stays in a cache",
         "interchange": "rows outside",
+        "carry": "fewest calls",
         "victim": "next use farthest",
     })
 
@@ -51,7 +53,7 @@ class Greedy(Approach):
             return choice.options[0]
         return choice.options[min(range(len(choice.options)), key=lambda i: (choice.costs or ())[i])]
 
-    search = kernel = cover = layout = pack = tile = tail = _cheapest
+    search = kernel = cover = layout = pack = tile = tail = carry = _cheapest
     source = place = route = schedule = measure = _cheapest
 
     def device(self, choice: Choice) -> Any:
@@ -92,7 +94,7 @@ class Greedy(Approach):
             apart = 1 + 2 * lanes(m) if single & mine.keys() else 1
             apart_from = sum(elements(kernel, b) for b in strangers(m, chosen) if b in written)
             cost = (choice.costs or ())[i] + times[m.statements[0]] * apart_from
-            return cost * 2.0 ** len(clashes) * 4.0 ** gathered(kernel, m) * apart
+            return cost * 2.0 ** len(clashes) * 4.0 ** gathered(kernel, m, choice.context["_spacing"]) * apart
 
         blocks = [(b, block) for m in chosen for b, block in taken(kernel, m).items() if b in sums & made(kernel, m)]
 
@@ -114,7 +116,7 @@ class Greedy(Approach):
         temporary between them would be larger than every argument, or some temporary than every cache. Loops around
         loops of their own where a temporary between them would be larger than every argument and leave a cache, and all
         that is read again inside does not. Not where what is kept for later would take longer than what it is made of,
-        read again then."""
+        read again then. What takes parts of the same lines goes over them together."""
         nest, group = choice.context["_nest"], choice.context["_group"]
         if keeps(choice.context["_kernel"], choice.context["_system"], nest, group, choice.context["kept"]):
             return False
@@ -126,8 +128,10 @@ class Greedy(Approach):
         if (crossed and not self._anyway(choice)) or idles(choice.context["_system"], nest, group):
             return False
         written = {u.buffer for n in group for u in n.uses if u.writes}
-        if any(u.buffer in written and all(a in shared for row in u.index for a in row.names if a in nest.extents)
-               for u in nest.uses):  # fmt: skip
+        if choice.context["lines"] or any(
+            u.buffer in written and all(a in shared for row in u.index for a in row.names if a in nest.extents)
+            for u in nest.uses
+        ):
             return True
         kernel, system = choice.context["_kernel"], choice.context["_system"]
         return swells(kernel, nest, group) and stays(kernel, system, nest, group)
@@ -249,12 +253,16 @@ def taken(kernel: Kernel, mapping: Mapping) -> dict[str, tuple[float, ...]]:
     return out
 
 
-def gathered(kernel: Kernel, mapping: Mapping) -> int:
-    """Operands whose elements lie apart where the instruction wants them together."""
+def gathered(kernel: Kernel, mapping: Mapping, spacing: Spacing) -> int:
+    """Operands whose elements lie apart where the instruction wants them together, and no move takes them so."""
+    written = {kernel.statements[s].dest.buffer for s in mapping.statements}
 
     def gaps(o: OperandMap) -> bool:
-        needs = mapping.instruction.contract(o.operand).strides
-        return any(abs(step) > 1 and need is not None for step, need in zip(o.steps, needs, strict=True))
+        contract = mapping.instruction.contract(o.operand)
+        if not any(abs(step) > 1 and need is not None for step, need in zip(o.steps, contract.strides, strict=True)):
+            return False
+        last = o.dims == (len(kernel.buffer(o.buffer).shape) - 1,)
+        return not last or spacing.cycles(contract.homes, o.steps[0], o.buffer in written) is None
 
     return sum(gaps(o) and kernel.buffer(o.buffer).role != "const" for o in mapping.operands if o.buffer)
 

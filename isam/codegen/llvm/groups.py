@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from isam.codegen.llvm import tiles
+from isam.codegen.llvm import tiles, vectors
 from isam.codegen.llvm.irtext import ELEMENT, Function, mask
 from isam.codegen.llvm.tiles import Addressed
 from isam.diagnostics import fail
@@ -19,7 +19,7 @@ def load(fn: Function, at: Addressed, lanes: int, lane: int, spread: bool) -> st
     if spread:
         words = tiles.spread(fn, _word(fn, at, lane), whole, lanes)
     elif _together(at, lane):
-        words = tiles.row(fn, at.pointer, word, at.shape[0], lanes, size_of(at.dtype))
+        words = vectors.row(fn, at.pointer, word, at.shape[0], lanes, size_of(at.dtype))
     elif at.shape[1] * size_of(at.dtype) == lane and at.steps[1] == size_of(at.dtype) and at.literal is None:
         words = _words(fn, at, lanes, lane)
     else:
@@ -34,7 +34,7 @@ def store(fn: Function, value: str, at: Addressed, lanes: int, lane: int) -> Non
     per = lane // size
     if _together(at, lane):
         words = fn.op(f"bitcast {type_} {value} to <{lanes} x i{8 * lane}>")
-        tiles.put_row(fn, words, at.pointer, f"i{8 * lane}", at.shape[0], lanes, size)
+        vectors.put_row(fn, words, at.pointer, f"i{8 * lane}", at.shape[0], lanes, size)
         return
     for j in range(at.shape[0]):
         for p in range(at.shape[1]):

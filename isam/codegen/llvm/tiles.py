@@ -6,7 +6,9 @@ from collections.abc import Callable
 
 from isam.classes import dataclass
 from isam.codegen.llvm.irtext import ELEMENT, SELDOM, SUFFIX, Function, Lines, mask, vector
+from isam.codegen.llvm.vectors import MASKED, put_apart, put_row, row, spaced, together
 from isam.diagnostics import fail
+from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
 
 
@@ -15,7 +17,8 @@ class Addressed:
     """An operand in addressed memory: ``shape`` and byte ``steps`` per operand dimension, first element at ``pointer``.
 
     ``literal``: the operand is a constant scalar and needs no memory. ``inside``: what it is a part of, a pointer and
-    bytes, where that is known.
+    bytes, where that is known. ``beside``: so many bytes before the first element and behind the last are of the same
+    buffer, too.
     """
 
     pointer: str
@@ -24,6 +27,7 @@ class Addressed:
     steps: tuple[int, ...] = ()
     literal: float | int | bool | None = None
     inside: tuple[str, int] | None = None
+    beside: tuple[int, int] = (0, 0)
 
     @property
     def count(self) -> int:
@@ -53,6 +57,15 @@ class Addressed:
         if self.step % size_of(self.dtype) or not self.step:
             raise fail("emission-increment", f"elements {self.step} bytes apart are no multiple of their size apart")
         return self.step // size_of(self.dtype)
+
+
+def whole_steps(offset: Affine, step: int, size: int, whole: int) -> tuple[int, int]:
+    """In a buffer of ``whole`` bytes, cut into pieces of ``step`` bytes: how many of a piece lie before an element of
+    ``size`` bytes at ``offset``, and how many behind it; none where that depends on loops or the pieces do not fit."""
+    if step < size or whole % step or any(c % step for _, c in offset.terms):
+        return 0, 0
+    before = offset.const % step
+    return (before, step - size - before) if before % size == 0 and before + size <= step else (0, 0)
 
 
 def constant(dtype: str, value: float | int | bool) -> str:
@@ -106,6 +119,8 @@ def load(fn: Function, at: Addressed, lanes: int) -> str:
     _check(at, lanes)
     if at.literal is not None or (at.step == 0 and n == lanes):
         return splat(fn, at, lanes)
+    if (some := spaced(e, size, n, at.step, lanes, at.beside)) is not None:
+        return together(fn, at.pointer, some)
     if gathers(at, lanes):
         return fn.op(f"call {v} @llvm.masked.gather.v{lanes}{SUFFIX[e]}.v{lanes}p0({spots(fn, at, lanes)}, "
                      f"<{lanes} x i1> {mask(n, lanes)}, {v} zeroinitializer)")  # fmt: skip
@@ -117,29 +132,10 @@ def load(fn: Function, at: Addressed, lanes: int) -> str:
     return row(fn, at.pointer, e, n, lanes, size)
 
 
-def row(fn: Function, pointer: str, element: str, count: int, lanes: int, align: int) -> str:
-    """So many elements that lie together, of an LLVM type, in the first lanes, the others zero."""
-    v = f"<{lanes} x {element}>"
-    if count == lanes:
-        return fn.op(f"load {v}, ptr {pointer}, align {align}")
-    return fn.op(f"call {v} @llvm.masked.load.v{lanes}{SUFFIX[element]}.p0(ptr align {align} {pointer}, "
-                 f"<{lanes} x i1> {mask(count, lanes)}, {v} zeroinitializer)")  # fmt: skip
-
-
-def put_row(fn: Function, value: str, pointer: str, element: str, count: int, lanes: int, align: int) -> None:
-    """The first lanes to so many elements that lie together."""
-    v = f"<{lanes} x {element}>"
-    if count == lanes:
-        fn.emit(f"store {v} {value}, ptr {pointer}, align {align}")
-        return
-    fn.do(f"call void @llvm.masked.store.v{lanes}{SUFFIX[element]}.p0({v} {value}, ptr align {align} {pointer}, "
-          f"<{lanes} x i1> {mask(count, lanes)})")  # fmt: skip
-
-
 def gathers(at: Addressed, lanes: int) -> bool:
     """Whether elements apart from each other go in one gather or scatter: one line of code instead of ``count``, which
     is what keeps large transposed blocks cheap to compile. Vectors of 16 lanes only: shorter ones are taken apart."""
-    return lanes == 16 and at.count > 2 and at.step != size_of(at.dtype) and size_of(at.dtype) >= 4
+    return lanes == MASKED and at.count > 2 and at.step != size_of(at.dtype) and size_of(at.dtype) >= 4
 
 
 def spots(fn: Function, at: Addressed, lanes: int) -> str:
@@ -153,7 +149,9 @@ def store(fn: Function, value: str, at: Addressed, lanes: int) -> None:
     """The first ``at.count`` lanes to memory."""
     n, size, e, v = at.count, size_of(at.dtype), ELEMENT[at.dtype], vector(at.dtype, lanes)
     _check(at, lanes)
-    if gathers(at, lanes):
+    if lanes == MASKED and (some := spaced(e, size, n, at.step, lanes)) is not None:
+        put_apart(fn, value, at.pointer, some)
+    elif gathers(at, lanes):
         fn.do(f"call void @llvm.masked.scatter.v{lanes}{SUFFIX[e]}.v{lanes}p0({v} {value}, {spots(fn, at, lanes)}, "
               f"<{lanes} x i1> {mask(n, lanes)})")  # fmt: skip
     elif at.step != size or n == 1:  # LLVM 22 stores 32 bits for a single truncated 16-bit lane under a mask

@@ -21,7 +21,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from isam.classes import dataclass
-from isam.codegen.llvm import tiles
+from isam.codegen.llvm import vectors
 from isam.codegen.llvm.irtext import Function
 from isam.codegen.llvm.template import move
 from isam.ir.affine import Affine
@@ -78,7 +78,7 @@ class Square:
     def read(self, fn: Function, pointer: str, lanes: int) -> None:
         """``pointer``: to the word in the first row that the first neighbour takes."""
         side, count = self.first.side, len(self.calls)
-        rows = [tiles.row(fn, fn.gep(pointer, r * side.apart), side.element, count, lanes, size_of(self.first.dtype))
+        rows = [vectors.row(fn, fn.gep(pointer, r * side.apart), side.element, count, lanes, size_of(self.first.dtype))
                 for r in range(side.rows)]  # fmt: skip
         columns = _square(fn, rows + [ZERO] * (lanes - side.rows), side.element, lanes)
         self.values = dict(zip(self.calls, columns, strict=False))
@@ -89,7 +89,7 @@ class Square:
         rows = _square(fn, columns + [ZERO] * (lanes - count), side.element, lanes)
         for r in range(side.rows):
             at = fn.gep(pointer, r * side.apart)
-            tiles.put_row(fn, rows[r], at, side.element, count, lanes, size_of(self.first.dtype))
+            vectors.put_row(fn, rows[r], at, side.element, count, lanes, size_of(self.first.dtype))
 
 
 def squares(low: Lowering, calls: Sequence[Node]) -> dict[int, Square]:
@@ -111,7 +111,7 @@ def squares(low: Lowering, calls: Sequence[Node]) -> dict[int, Square]:
         for run in _runs(places, word, low.lanes):
             a = found[run[0]]
             distinct_words = a.reads or abs(a.side.apart) >= len(run) * word
-            if distinct_words and not _touched(low, calls, run, found):
+            if distinct_words and not touched(low, calls, run, found):
                 out |= dict.fromkeys(run, Square({i: found[i] for i in run}))
     return out
 
@@ -129,7 +129,7 @@ def _runs(places: dict[int, int], word: int, lanes: int) -> Iterator[list[int]]:
         yield run
 
 
-def _touched(low: Lowering, calls: Sequence[Node], run: list[int], found: dict[int, Across]) -> bool:
+def touched(low: Lowering, calls: Sequence[Node], run: list[int], found: dict[int, Across]) -> bool:
     """Whether anything between the first and the last of some calls touches what they do: where they read, whatever
     writes to the same array; where they write, whatever touches the same bytes. (Of two squares that write, the one
     that ends later is written later, and what of it stands after all of the other comes after that. What one reads
@@ -160,7 +160,7 @@ def _bytes(a: Across) -> Iterator[int]:
 
 def across(low: Lowering, issue: Issue) -> Across | None:
     """What a call moves across rows, if that is all it does."""
-    how = _how(low, issue)
+    how = carried(low, issue)
     if how not in LOADS + STORES or issue.prefetch is not None:
         return None
     memory, register = issue.operands if how in LOADS else issue.operands[::-1]
@@ -169,12 +169,14 @@ def across(low: Lowering, issue: Issue) -> Across | None:
         return None
     dtype = low.dtype(issue, memory)
     whole = low.schedule.system.memories[cell[0]].elements(dtype) * size_of(dtype) == low.lanes * side.word
+    if how in LOADS and len(memory.dims) == 1 and 0 < side.apart <= QUAD * side.word:  # as vectors: fewer shuffles
+        return None
     if side.apart == side.word or not FEW < side.rows <= low.lanes or not whole:
         return None
     return Across(side, register, cell, how in LOADS, dtype)
 
 
-def _how(low: Lowering, issue: Issue) -> str:
+def carried(low: Lowering, issue: Issue) -> str:
     instruction = low.schedule.system.instructions[issue.instruction]
     template = instruction.emission.get("llvm")
     return move(template) if issue.is_move and instruction.fill is None and isinstance(template, str) else ""
@@ -188,14 +190,17 @@ def _side(low: Lowering, issue: Issue, o: Operand) -> Side | None:
     return Side(o, word, shape[0], steps[0]) if word in WORDS else None
 
 
-def together(low: Lowering, loop: Loop) -> tuple[Node, int] | None:
+def together(low: Lowering, loop: Loop, handing_on: bool = False) -> tuple[Node, int] | None:
     """Several iterations of a loop as one, and how many, where it copies rows to columns or has calls in a row, some of
-    them across rows: those that take all neighbours that a square has."""
-    return (_copies(low, loop) or _steps(low, loop)) if _plain(loop) else None
+    them across rows: those that take all neighbours that a square has. ``handing_on``: registers that an iteration sets
+    are read after it."""
+    copies = _copies(low, loop) if _plain(loop) and not handing_on else None
+    return copies or (_steps(low, loop) if _alike(loop) else None)
 
 
 def _steps(low: Lowering, loop: Loop) -> tuple[Node, int] | None:
-    """The same of a loop whose iterations are calls in a row: their order stays."""
+    """The same of a loop whose iterations are calls in a row: their order stays, and so does what each leaves to the
+    next one and to what comes after the loop."""
     body = list(leaves(loop.body))
     calls = [c for c in body if isinstance(c, Issue) and c.prefetch is None]
     if len(calls) < len(body):
@@ -217,7 +222,7 @@ def _copies(low: Lowering, loop: Loop) -> tuple[Node, int] | None:
         return None
     copies = _several(loop, loop.body, times)
     inside = list(distinct(copies))
-    ends = {(_how(low, n) in LOADS, o.tile.buffer, o.place.base) for n in inside if isinstance(n, Issue)
+    ends = {(carried(low, n) in LOADS, o.tile.buffer, o.place.base) for n in inside if isinstance(n, Issue)
             for o in n.operands if low.flow.cell(o) is None}  # fmt: skip
     if len(ends) != 2 or not any(squares(low, n.children) for n in inside if isinstance(n, Seq)):
         return None
@@ -255,7 +260,7 @@ def _several(loop: Loop, body: Node, times: int) -> Node:
 def _on(low: Lowering, loop: Loop, load: Issue, store: Issue) -> list[int]:
     """How many words the next iteration is further on, where a load and a store copy words that are apart on one side;
     else nothing."""
-    if (_how(low, load), _how(low, store)) not in zip(LOADS, STORES, strict=True):
+    if (carried(low, load), carried(low, store)) not in zip(LOADS, STORES, strict=True):
         return []
     (source, loaded), (stored, target) = load.operands, store.operands
     found = across(low, load) or across(low, store)
@@ -281,9 +286,13 @@ def _later(issue: Issue, loop: Loop, iterations: int) -> Issue:
 
 
 def _plain(loop: Loop) -> bool:
+    """It is nothing but iterations that all do the same."""
+    return _alike(loop) and not (*leaves(loop.enter), *leaves(loop.exit))
+
+
+def _alike(loop: Loop) -> bool:
     """It begins and ends where it is known to, and does in every iteration the same."""
-    alike = loop.first is loop.last is loop.serpentine is loop.deal is None and not (
-        *leaves(loop.enter), *leaves(loop.exit))  # fmt: skip
+    alike = loop.first is loop.last is loop.serpentine is loop.deal is None
     return alike and bool(loop.trip) and len(loop.lo) == 1 and loop.lo[0].div == 1
 
 

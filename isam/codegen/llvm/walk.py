@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from isam.classes import dataclass
-from isam.codegen.llvm import tiles, turned
+from isam.codegen.llvm import tiles, turned, woven
 from isam.codegen.llvm.address import Addresses
 from isam.codegen.llvm.irtext import Function
 from isam.codegen.llvm.narrow import fitted, lanes_of_call
@@ -72,7 +72,9 @@ class Walk:
         if not all(isinstance(c, Issue) for c in node.children):
             for i in range(len(node.children) - 1, 0, -1):
                 after[i - 1] = self.low.flow.effect(node.children[i]).before(after[i])
-        at, squares = 0, turned.squares(self.low, node.children)
+        at, weaves = 0, woven.weaves(self.low, node.children)
+        turns = turned.squares(self.low, node.children)
+        squares = {i: s for i, s in turns.items() if weaves.keys().isdisjoint(s.calls)}
         for part in regions(node.children):
             if isinstance(part, tuple):
                 self._region(part)
@@ -80,6 +82,8 @@ class Walk:
                 continue
             if at in squares:
                 self._turned(squares[at], at)
+            elif at in weaves:
+                self._woven(weaves[at], at)
             else:
                 self.emit(part, after[at])
             at += 1
@@ -154,14 +158,14 @@ class Walk:
     def _squares(self, node: Loop, begin: Affine, trips: int, live: frozenset[Cell]) -> Affine:
         """Iterations that turn rows into columns, several at once; where those that are left begin."""
         writes = self.low.flow.effect(node.body).writes
-        found = None if writes & live else turned.together(self.low, node)
+        found = turned.together(self.low, node, bool(writes & live))
         if found is None or trips < found[1]:
             return begin
         several, times = found
         end = begin + trips // times * times * node.step
         bounds = self.addresses.value(begin), self.addresses.value(end)
         self._rounds(node, *bounds, node.step * times, partial(self.in_place, several))
-        for c in writes:
+        for c in writes - live:
             self.cells.pop(c, None)
         return end
 
@@ -333,6 +337,13 @@ class Walk:
         if len(square.values) == len(square.calls):
             square.write(fn, self.addresses.pointer(self.bases[place.base], self._resolved(place.offset)), lanes)
 
+    def _woven(self, weave: woven.Weave, at: int) -> None:
+        """A call of a weave, which is written with the last of them."""
+        call, place = weave.calls[at], weave.first.side.operand.place
+        weave.values[at] = self._read(call.cell, call.register, call.dtype)
+        if len(weave.values) == len(weave.calls):
+            weave.write(self.fn, self.addresses.pointer(self.bases[place.base], self._resolved(place.offset)))
+
     def _number(self, o: Operand) -> int:
         """The register that a template names by its number."""
         if o.place.offset != Affine() or o.place.cell is None:
@@ -348,11 +359,14 @@ class Walk:
             rank = len(o.dims)
             pointer = self.low.module.constant(f"{tiles.ELEMENT[dtype]} {tiles.constant(dtype, slot.literal)}")
             return tiles.Addressed(pointer, dtype, (1,) * rank, (0,) * rank, slot.literal)
-        pointer = self.addresses.pointer(self.bases[place.base], self._resolved(place.offset + begins))
+        offset = self._resolved(place.offset + begins)
+        pointer = self.addresses.pointer(self.bases[place.base], offset)
         shape = tuple(1 if d is None else tile.shape[d] for d in o.dims)
         steps = tuple(0 if d is None else place.strides[d] * tile.steps[d] for d in o.dims)
         size = self.low.sizes.get(place.base)
-        return tiles.Addressed(pointer, dtype, shape, steps, None, (self.bases[place.base], size) if size else None)
+        inside = (self.bases[place.base], size) if size else None
+        beside = tiles.whole_steps(offset, steps[0], size_of(dtype), size) if len(steps) == 1 and size else (0, 0)
+        return tiles.Addressed(pointer, dtype, shape, steps, None, inside, beside)
 
     def _read(self, cell: Cell, o: Operand, dtype: str) -> str:
         value = self.cells.get(cell)

@@ -141,14 +141,17 @@ class BoundOperand:
         self._version = np.ndarray(self.part, INT64, self.truth.stamps, at * 8, self.of_version)
         return self._version
 
-    def check_fresh(self, stamps: Array, version: Array, needed: Array | None) -> None:
-        """Every needed element is current in all its bytes. ``needed``: a mask of the operand's shape, None: all."""
+    def check_fresh(self, stamps: Array, version: Array, needed: Array | None, moved: bool) -> None:
+        """Every needed element is current in all its bytes. ``needed``: a mask of the operand's shape, None: all.
+        ``moved``: it is only taken elsewhere, with it what has no version yet: nobody may read that there."""
         if (needed is None and not self.apart and np.count_nonzero(version) == version.size
                 and stamps.tobytes() == version.repeat(self.size).tobytes()):  # fmt: skip
             return  # as almost always: few operations, for most arrays are tiny
         good = (stamps != 0).all(-1) if self.apart else (stamps == version[..., None]).all(-1) & (version != 0)
         if needed is not None:
             good |= ~needed
+        if moved:
+            good |= version == 0
         if good.all():
             return
         bad = tuple(np.argwhere(~good)[0])
@@ -247,7 +250,7 @@ class Call:
             version = b.version(scope)
             needs, writes = self.masks[b.name]
             if needs is not False:
-                b.check_fresh(stamps, version, None if needs is True else needs)
+                b.check_fresh(stamps, version, None if needs is True else needs, self.target is not None)
             arrays[b.name] = data.copy()
             if writes is not False:
                 views.append((b, data, stamps, version, writes))

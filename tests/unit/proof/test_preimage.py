@@ -14,7 +14,7 @@ from isam.ir.kernel import Access
 from isam.ir.text import parse_kernel
 from isam.proof.boxes import Box
 from isam.proof.context import Context, Var
-from isam.proof.preimage import before_boxes, preimage, touched
+from isam.proof.preimage import before_boxes, never_meet, preimage, touched
 from isam.schedule.tree import Bound
 from tests.on_the_tree import on_the_tree
 from tests.pipeline import compiled, judge, simulated
@@ -148,3 +148,19 @@ def test_other_columns_of_one_iteration_need_not_wait(rest: str) -> None:
     with on_the_tree():
         job = compiled(kernel, sizes, simulated("host-avx2"), check=True)
     judge(kernel, sizes, job, run_time={"S": 2})
+
+
+@pytest.mark.parametrize(("one", "other", "apart"), [
+    ((2, 0, 0), (2, 0, 1), True), ((2, 0, 0), (2, 0, 2), False), ((4, 0, 3), (6, 0, 0), True),
+    ((4, 0, 2), (6, 0, 0), False), ((1, 0, 0), (1, 0, 1), False), ((2, 1, 0), (2, 0, 1), False),
+    ((2, 2, 0), (2, 0, 1), True), ((0, 0, 3), (0, 0, 3), False), ((0, 0, 3), (0, 0, 4), False),
+    ((4, 0, -1), (4, 0, 3), False), ((4, 0, -1), (4, 0, 1), True), ((-3, 0, 1), (3, 0, 1), False),
+    ((-3, 0, 1), (3, 0, 2), True),
+])  # fmt: skip
+def test_accesses_at_other_remainders_never_meet(one: tuple[int, ...], other: tuple[int, ...], apart: bool) -> None:
+    """``a * i + b * N + c``, for equal and different values of ``i``."""
+    rows = [Affine.from_terms([("i", a), ("N", b)]) + c for a, b, c in (one, other)]
+    first, second = (Access("x", (Affine.of("k"), r)) for r in rows)
+    assert never_meet(first, second) is apart
+    values = [[[a * i + b * n + c for i in range(9)] for n in range(4)] for a, b, c in (one, other)]
+    assert not (apart and any(set(x) & set(y) for x, y in zip(*values, strict=True)))

@@ -1,0 +1,227 @@
+"""What the groups of a recurrent loop hand on in near memory, to one another and from step to step (SCH-10).
+
+Each group by itself begins with nothing near and leaves nothing there. Such a pass over a step shows what one group
+leaves and another one, or the next step, brings back unchanged. That stays where it is, if a step can be made that ends
+with it in the place where it has begun: the loop's ``enter`` brings it, its ``exit`` sends it home.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import NamedTuple
+
+from isam.approach.choice import Choice
+from isam.ir.affine import Affine
+from isam.ir.kernel import Item, Recurrence, Statement
+from isam.schedule.tree import Bound, Issue, Loop, Node, Seq, distinct
+from isam.scheduler.conform import conform, leave
+from isam.scheduler.dry import DryRun
+from isam.scheduler.infeasible import NoSchedule
+from isam.scheduler.lifetimes import Lifetimes
+from isam.scheduler.plan import Group
+from isam.scheduler.recur import calls
+from isam.scheduler.state import Copy, Key, Since
+from isam.scheduler.stays import Around
+from isam.scheduler.tiles import FAR, mentions
+
+NOTHING, HANDED_ON = "nothing", "handed on"
+ROUNDS = 3  # attempts with less and less handed on from step to step
+WORTH = 0.99  # of the calls of a loop that hands on nothing, which one that does may take
+MOVES = 6  # that a tile takes at most to go home and come back
+RunPart = Callable[[int, Collection[Key]], tuple[Key, ...]]  # runs a part of a step and says what was near at its end
+
+
+class Part(NamedTuple):
+    """A part of a step: what was near at its end, and what happened in it."""
+
+    left: tuple[Key, ...]
+    since: Since
+
+
+def handed_on(it: Around, around: tuple[Around, ...], run: DryRun, part: RunPart) -> Loop:
+    """A recurrent loop in the loops ``around`` it, begun with nothing near: with what can be handed on, where that
+    takes fewer calls and the Approach wants it."""
+    return _Steps(it, around, run, part).loop()
+
+
+class _Steps:
+    def __init__(self, it: Around, around: tuple[Around, ...], run: DryRun, part: RunPart):
+        self.it, self.inner, self.run, self.part = it, (*around, it), run, part
+        self.data, self.scope, self.entry = run.data, run.scope, run.data.state.copy()
+        self.before = [len(a.enter) for a in self.inner]
+        self.axis = it.loop.axis
+
+    def loop(self) -> Loop:
+        parts, plain = self._attempt([()] * len(self.it.parts), {})
+        assert plain is not None
+        held = _held(parts, self.axis.name) if all(isinstance(p, Group) for p in self.it.parts) else []
+        usual = self.it.trip
+        taken = calls(plain, usual)
+        if usual * MOVES * sum(map(len, held)) <= (1 - WORTH) * taken:
+            return plain
+        entered = self._entered()
+        try:
+            better = self._handing_on(held)
+        except NoSchedule:
+            better = None
+        if better is not None and self._wanted(held, taken, calls(better, usual)):
+            return better
+        self._enter_again(entered)
+        self.data.state = self.entry.copy()
+        return plain
+
+    def _wanted(self, held: Sequence[Collection[Key]], plain: int, better: int) -> bool:
+        """Whether the Approach takes the loop that hands on."""
+        if better >= WORTH * plain:
+            return False
+        groups = [p for p in self.it.parts if isinstance(p, Group)]
+        context = {"loop": self.axis.name, "nests": [[n.number for n in g.nests] for g in groups],
+                   "behind": list(map(len, held))}  # fmt: skip
+        choice = Choice("carry", (NOTHING, HANDED_ON), context, (float(plain), float(better)))
+        return self.run.trace.choose(choice) == HANDED_ON
+
+    def _handing_on(self, held: Sequence[Collection[Key]]) -> Loop | None:
+        """The loop with as much handed on as survives a step."""
+        self._anew()
+        with self.scope.recording():
+            self._step(held)
+        carried = {k: c for k, c in self.data.state.copies.items() if k in held[-1]}
+        for _ in range(ROUNDS):
+            _, made = self._attempt(held, carried)
+            if made is not None:
+                return self._without_stores(made, held, carried)
+            there = self.data.state.copies
+            carried = {k: c for k, c in carried.items() if k in there and there[k].place == c.place}
+            held = [*held[:-1], tuple(carried)]
+        return None
+
+    def _without_stores(self, made: Loop, held: Sequence[Collection[Key]], carried: dict[Key, Copy]) -> Loop:
+        """The loop without sending home what is nowhere brought from there any more."""
+        unread = frozenset(self._at_home(made, "out") - self._at_home(made, "in"))
+        if not unread:
+            return made
+        after, entered = self.data.state, self._entered()
+        self.data.unread = unread
+        try:
+            _, less = self._attempt(held, carried)
+        except NoSchedule:
+            less = None
+        finally:
+            self.data.unread = frozenset()
+        if less is None or self._at_home(less, "in") & unread:
+            self._enter_again(entered)
+            self.data.state = after
+            return made
+        return less
+
+    def _at_home(self, made: Loop, role: str) -> set[str]:
+        """The temporaries of the loop alone that it sends home (``out``) or brings from there (``in``)."""
+        system, own = self.run.system, self._own()
+        issues = (n for n in distinct(made) if isinstance(n, Issue))
+        return {o.tile.buffer for n in issues for o in n.operands
+                if o.tile.buffer in own and o.place.memory == system.home
+                and system.instructions[n.instruction].operand(o.name).role in (role, "inout")}  # fmt: skip
+
+    def _own(self) -> set[str]:
+        """Temporaries that nothing outside of the loop touches."""
+        kernel = self.run.kernel
+        return {b.name for b in kernel.buffers if b.role == "temp"} - set(_touched(kernel.body, self.it.loop))
+
+    def _entered(self) -> list[tuple[Node, ...]]:
+        """What the loops do before their first steps."""
+        return [tuple(a.enter) for a in self.inner]
+
+    def _enter_again(self, entered: Sequence[tuple[Node, ...]]) -> None:
+        for a, nodes in zip(self.inner, entered, strict=True):
+            a.enter[:] = nodes
+
+    def _anew(self) -> None:
+        """As it was before the loop."""
+        self.data.state, self.data.lifetimes = self.entry.copy(), Lifetimes()
+        for a, n in zip(self.inner, self.before, strict=True):
+            del a.enter[n:]
+
+    def _attempt(self, held: Sequence[Collection[Key]], carried: dict[Key, Copy]) -> tuple[list[Part], Loop | None]:
+        """The loop with what is ``held`` behind each part of a step, of which some is ``carried`` to the next; None,
+        and the state at the end of a step, where that is not as at its begin."""
+        data, scope, it = self.data, self.scope, self.it
+        self._anew()
+        with scope.recording() as enter:
+            conform(data, carried, fetch=True)
+        for key, c in carried.items():
+            if key not in data.state.copies:
+                return [], None
+            data.state.mark(key, c.dirty)
+        begin = data.state.copy()
+        with scope.recording() as body:
+            parts = self._step(held)
+            end = data.state.copies
+            if any(k not in end or end[k].place != c.place for k, c in begin.copies.items()):
+                return parts, None
+            if conform(data, begin.copies, fetch=False):
+                return parts, None
+        data.state, data.lifetimes = begin, Lifetimes()
+        with scope.recording() as leaving:
+            leave(data, {})
+        bounds = (Bound(Affine()),), (Bound(self.axis.extent),)
+        first = Seq((*it.enter, *enter))
+        node = Loop(self.axis.name, *bounds, 1, Seq(tuple(body)), first, exit=Seq(tuple(leaving)), axis=self.axis.name)
+        return parts, node
+
+    def _step(self, held: Sequence[Collection[Key]]) -> list[Part]:
+        """The parts of a step, from the present state on."""
+        data, hi, out = self.data, self.axis.extent, []
+        last = (hi.const if hi.is_constant else FAR) - 1
+        outer = data.since
+        try:
+            with self.scope.variable(self.axis.name, Affine(), 1, (0, last)):
+                for n, keys in enumerate(held):
+                    data.since = Since()
+                    out.append(Part(self.part(n, keys), data.since))
+        finally:
+            data.since = outer
+        return out
+
+
+def _touched(body: Sequence[Item], apart: Recurrence) -> Iterator[str]:
+    """The buffers that statements touch, but for those of one loop."""
+    for it in body:
+        if isinstance(it, Statement):
+            yield it.dest.buffer
+            yield from (a.buffer for a in it.reads)
+        elif it is not apart:
+            yield from _touched(it.body, apart)
+
+
+def _held(parts: Sequence[Part], step: str) -> list[tuple[Key, ...]]:
+    """Behind each part of a step of the loop over ``step`` what it leaves that is brought back unchanged, by a part
+    after it or in the next step. Of that also what is written anew in this step: it need not go home before."""
+    out: list[dict[Key, None]] = [{} for _ in parts]
+    for n, part in enumerate(parts):
+        for key in part.left:
+            last = len(parts) - 1 if mentions(key[1], step) else len(parts) + n
+            _hold(out, key, _until(parts, key, n, last, lambda since, k: k in since.fetched))
+    every = {k: None for held in out for k in held}
+    for n, part in enumerate(parts):
+        for key in part.left:
+            if key in every and key not in out[n]:
+                written = _until(parts, key, n, len(parts) - 1, lambda since, k: since.writes(k[1]))
+                _hold(out, key, written)
+    return [tuple(held) for held in out]
+
+
+def _until(parts: Sequence[Part], key: Key, n: int, last: int, found: Callable[[Since, Key], bool]) -> range:
+    """The parts from ``n`` to before the one, the ``last`` at most, in which something is found, and none before it
+    writes any of the tile; none where there is no such part."""
+    for at in range(n, last):
+        later = parts[(at + 1) % len(parts)].since
+        if found(later, key):
+            return range(n, at + 1)
+        if not later.disjoint(key[1], {}):
+            break
+    return range(0)
+
+
+def _hold(out: Sequence[dict[Key, None]], key: Key, behind: range) -> None:
+    for at in behind:
+        out[at % len(out)][key] = None
