@@ -163,7 +163,7 @@ class Residency:
             return False
         copy, held = self.state.copies[old], pinned | {key, old}
         source = End(old[0], lambda t: mv.sub_place(copy.place, tile, t), old[2])
-        if not self._fills(tile, source, memory, form):
+        if not self.fills(tile, source, memory, form):
             return False
         place = self.room(memory, tile, held, form)
         self.carry(tile, source, End(memory, lambda t: mv.sub_place(place, tile, t), form, alone=True), held)
@@ -204,14 +204,14 @@ class Residency:
         if not options or self.fit.route(self.system.home, memory, dtype):
             options.append(End(self.system.home, self.home))
         if len(options) > 1:
-            options = [o for o in options if self._fills(tile, o, memory, form)] or options
+            options = [o for o in options if self.fills(tile, o, memory, form)] or options
         if len(options) == 1:
             return options[0]
         hops = [len(self.fit.route(o.memory, memory, dtype) or ()) for o in options]
         sources = [Source(tile.buffer, o) for o in options]
         return self.trace.choose(Choice("source", sources, {"tile": str(tile), "to": memory}, hops)).end
 
-    def _fills(self, tile: Tile, source: End, memory: str, form: Form) -> bool:
+    def fills(self, tile: Tile, source: End, memory: str, form: Form) -> bool:
         """Whether moves from there fill registers with the tile, where it is to lie in such: in parts they cannot."""
         path = self.fit.route(source.memory, memory, self.homes.dtype(tile.buffer))
         if self.system.memories[memory].kind != COUNTED or path is None:
