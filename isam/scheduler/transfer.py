@@ -48,7 +48,7 @@ class Transfer(Hops):
                 raise NoSchedule(reason)
         bound = f"one move carries {' x '.join(map(str, self.part))} elements of it"
         if m.kind == COUNTED:
-            bound += f" and fills a register whole, where it lies in '{self.path[0]}'"
+            bound += f" from '{self.path[0]}', and a register is filled whole"
         raise NoSchedule(Infeasible(f"'{m.name}'", f"{self.tile} in one move", bound, smaller=True))
 
     def fills(self) -> bool:
