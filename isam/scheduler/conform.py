@@ -44,7 +44,7 @@ def _fetch(data: Residency, key: Key, c: Copy) -> None:
     """Loads a carried tile into the very place where the body keeps it."""
     memory, tile, form = key
     data.settle(tile, key)
-    source = data.source(tile, memory)
+    source = data.source(tile, memory, form)
     data.carry(tile, source, End(memory, lambda t: sub_place(c.place, tile, t), form, alone=True), {key})
     data.state.put(key, replace(c, dirty=False))
     data.since.fetch(key, data.scope.ranges)

@@ -137,7 +137,7 @@ class Residency:
             pinned.add(staged[1])
             return staged
         place = self.room(memory, tile, pinned, form)  # what goes home for it may take the place of a nearer source
-        source = self.source(tile, memory)
+        source = self.source(tile, memory, form)
         near = self.state.of(tile.buffer) if source.memory != self.system.home else ()
         held = pinned | {key} | {k for k in near if k[0] == source.memory}
         self.carry(tile, source, End(memory, lambda t: mv.sub_place(place, tile, t), form, alone=True), held)
@@ -162,8 +162,10 @@ class Residency:
         if old is None or not self._leads(old[0], memory, self.homes.dtype(tile.buffer)):
             return False
         copy, held = self.state.copies[old], pinned | {key, old}
-        place = self.room(memory, tile, held, form)
         source = End(old[0], lambda t: mv.sub_place(copy.place, tile, t), old[2])
+        if not self.fills(tile, source, memory, form):
+            return False
+        place = self.room(memory, tile, held, form)
         self.carry(tile, source, End(memory, lambda t: mv.sub_place(place, tile, t), form, alone=True), held)
         kept = not use.writes and stays(self, old, key)
         if not kept:
@@ -183,8 +185,9 @@ class Residency:
         """Such copies that may share an element with the tile, until there are none."""
         return self.state.until_none(lambda: self.state.meeting(tile, self.scope.ranges), which)
 
-    def source(self, tile: Tile, memory: str) -> End:
-        """The fresh copy to read from: another resident copy, a staged box, or home (SCH-4, SCH-5)."""
+    def source(self, tile: Tile, memory: str, form: Form) -> End:
+        """The fresh copy to read from: another resident copy, a staged box, or home (SCH-4, SCH-5); where it fills
+        registers, if there is one from which moves can."""
         options: list[End] = []
         dtype = self.homes.dtype(tile.buffer)
         for key in self.state.holding(tile):
@@ -200,11 +203,22 @@ class Residency:
                 options.append(End(key[0], lambda t, k=key, c=copy: within(k[1], c, t, self.scope.variables)))
         if not options or self.fit.route(self.system.home, memory, dtype):
             options.append(End(self.system.home, self.home))
+        if len(options) > 1:
+            options = [o for o in options if self.fills(tile, o, memory, form)] or options
         if len(options) == 1:
             return options[0]
         hops = [len(self.fit.route(o.memory, memory, dtype) or ()) for o in options]
         sources = [Source(tile.buffer, o) for o in options]
         return self.trace.choose(Choice("source", sources, {"tile": str(tile), "to": memory}, hops)).end
+
+    def fills(self, tile: Tile, source: End, memory: str, form: Form) -> bool:
+        """Whether moves from there fill registers with the tile, where it is to lie in such: in parts they cannot."""
+        path = self.fit.route(source.memory, memory, self.homes.dtype(tile.buffer))
+        if self.system.memories[memory].kind != COUNTED or path is None:
+            return True
+        place = self.fit.placed(memory, tile, 0, form)
+        end = End(memory, lambda t: mv.sub_place(place, tile, t), form, alone=True)
+        return Transfer(self, tile, path, source, end, set()).fills()
 
     def _leads(self, source: str, memory: str, dtype: str) -> bool:
         """Whether there is a way between two memories that does not lead over home: one may as well begin there."""

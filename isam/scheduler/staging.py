@@ -13,7 +13,8 @@ from isam.scheduler.dry import DryRun
 from isam.scheduler.hops import End
 from isam.scheduler.laid_out import layout_of, room_of
 from isam.scheduler.move import moves_of
-from isam.scheduler.places import offsets, within
+from isam.scheduler.nests import Use, sizes_of, tile_of
+from isam.scheduler.places import offsets, order_of, within
 from isam.scheduler.plan import Members, Plan, StagedBox
 from isam.scheduler.plans.traffic import SHARE
 from isam.scheduler.state import STAGED, Copy, Key, StageLayout
@@ -73,6 +74,10 @@ class Stager:
             return False
         if self._laid_out(box) or self._given(box):
             return False
+        lying = self._lying(stage, box, members)
+        if lying is None:
+            return False
+        stage = lying
         data.settle(box, None)
         known = data.at_bind.get((stage.buffer, stage.order, stage.cut, stage.pad)) if stage.at_bind else None
         if known is not None:
@@ -174,6 +179,35 @@ class Stager:
                 return True
             transfer.run()
         return False
+
+    def _lying(self, stage: StagedBox, box: Tile, members: Members) -> StagedBox | None:
+        """The stage with the dimensions in an order in which moves fill registers with what calls read of the box: its
+        own where they fill some, else that of an operand. None where they fill none: then nobody reads the box."""
+        data, system = self.run.data, self.run.system
+        nests = [self.group.nests[i] for i in members]
+        read = [(n, u) for n in nests for u in n.uses if u.buffer == stage.buffer and u.reads]
+        registers = all(stage.memory not in u.homes and system.memories[u.homes[0]].kind == COUNTED for _, u in read)
+        if self._beside(stage) or stage.cut or stage.access is not None or not registers:
+            return stage
+        parts: list[tuple[Use, Tile]] = []
+        for nest, use in read:
+            tile = tile_of(use, {}, sizes_of(nest, {a: nest.unit(a) for a in nest.mapped}))
+            shape = tuple(min(n, m) for n, m in zip(tile.shape, box.shape, strict=True))
+            parts.append((use, Tile(box.buffer, box.start, shape, tile.steps)))
+
+        def read_from(stage: StagedBox) -> int | None:
+            """How many operands moves bring to registers from there; None where nothing brings the box there."""
+            layout, total = self._layout(stage, box, system.memories[stage.memory].align)
+            copy = Copy(Place(stage.memory, "", Affine(), ()), False, total, layout)
+            if total > system.memories[stage.memory].limit or not self._transfer(stage, box, copy, set()).possible():
+                return None
+            there = End(stage.memory, lambda t: within(box, copy, t, data.scope.variables))
+            return sum(data.fills(t, there, u.homes[0], data.fit.form(u.homes[0], t, u.dims)) for u, t in parts)
+
+        if read_from(stage) != 0:
+            return stage
+        others = (replace(stage, order=tuple(order_of(t, u.dims))) for u, t in parts)
+        return next((s for s in others if read_from(s)), None)
 
     def _separable(self, stage: StagedBox, layout: StageLayout, align: int) -> bool:
         """Whether every piece of a box begins where an access may begin."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 from isam.ir.affine import Affine
@@ -33,9 +34,10 @@ class Transfer(Hops):
         self._cut(0, self.tile)
 
     def _whole_cells(self) -> None:
-        """What a call finds in cells has been brought there by one move: a second one would take the cells anew."""
+        """What a call finds in cells has been brought there by one move: a second one would take the cells anew. Into
+        several registers each move may bring whole ones."""
         m = self.data.system.memories[self.path[-1]]
-        if m.cells is None or m.kind == COUNTED:
+        if m.cells is None or (m.kind == COUNTED and self._whole_registers()):
             return
         for name in self.path[1:-1]:
             there = self.data.system.memories[name]
@@ -45,7 +47,24 @@ class Transfer(Hops):
                 reason = Infeasible(f"memory '{name}'", asked, has, memory=name, smaller=True, loc=there.loc)
                 raise NoSchedule(reason)
         bound = f"one move carries {' x '.join(map(str, self.part))} elements of it"
+        if m.kind == COUNTED:
+            bound += f" from '{self.path[0]}', and a register is filled whole"
         raise NoSchedule(Infeasible(f"'{m.name}'", f"{self.tile} in one move", bound, smaller=True))
+
+    def fills(self) -> bool:
+        """Whether what leads along the path fills registers at its end whole."""
+        try:
+            return self.whole() or self._whole_registers()
+        except NoSchedule:
+            return False
+
+    def _whole_registers(self) -> bool:
+        """Whether parts that go to registers all begin with one."""
+        place, cell = self.target_of(self.tile), self.data.system.memories[self.path[-1]].cell or 1
+        if place is None:
+            return False
+        sides = zip(self.part, self.tile.shape, self.tile.steps, place.strides, strict=True)
+        return all(n == whole or n * step * stride % cell == 0 for n, whole, step, stride in sides)
 
     def _told(self) -> bool:
         """Whether parts may be told apart by the variable of a loop: not those of a tile in several cells, where the
@@ -108,7 +127,7 @@ class Transfer(Hops):
             places.append(data.room(key[0], tile, self.pinned, form))
             data.state.put(key, data.fit.copy(key[0], tile, places[-1], False, form))
             self.pinned = self.pinned | {key}
-        places.append(target)
+        places.append(self._registers(target))
         for i in range(len(self.path) - 1):
             got = hops[i] if hops is not None else self.hop(i, tile, places)
             if got is None:
@@ -122,6 +141,14 @@ class Transfer(Hops):
             c, dims = got
             self._begin(c, tile, places[i], places[i + 1])
             data.scope.out.append(mv.make_issue(self._mover(c, tile), dims, tile, places[i], places[i + 1]))
+
+    def _registers(self, place: Place) -> Place:
+        """A place that begins with a later one of several registers, named by that."""
+        m = self.data.system.memories[place.memory]
+        if m.kind != COUNTED or place.cell is None or not place.offset.const or not place.offset.is_constant:
+            return place
+        later, rest = divmod(place.offset.const, m.cell or 1)
+        return place if rest else replace(place, offset=Affine(), cell=place.cell + later)
 
     def _begin(self, c: mv.Carrier, tile: Tile, source: Place, target: Place) -> None:
         """Raises ``NoSchedule`` where an end does not begin at a multiple of what the move's contract demands."""
