@@ -117,16 +117,20 @@ def flows(schedule: Schedule, kernel: Kernel, ahead: frozenset[int]) -> list[Flo
 
 
 def _compulsory(kernel: Kernel, ahead: frozenset[int]) -> tuple[dict[str, int], dict[str, int]]:
-    """Bytes per argument that must leave home memory, and that must come back to it."""
+    """Bytes per argument that must leave home memory, and that must come back to it, over all steps of the loops."""
     loads: dict[str, int] = {}
     stores: dict[str, int] = {}
-    for i, (s, runs) in enumerate(zip(kernel.statements, _runs(kernel.body, True), strict=True)):
-        extents = {a.name: a.extent.const for a in s.domain.axes}
-        if i in ahead or min(extents.values(), default=1) <= 0 or not runs or not _tied(s.domain) <= {*extents}:
+    for i, (s, steps) in enumerate(zip(kernel.statements, _steps(kernel.body, {}), strict=True)):
+        own = {a.name: a.extent.const for a in s.domain.axes}
+        if i in ahead or min({**steps, **own}.values(), default=1) <= 0:
             continue
         for a in dict.fromkeys((*s.reads, s.dest)):
             b = kernel.buffer(a.buffer)
-            n = _touched(a, extents, s.domain) * size_of(b.dtype) if b.role != "temp" else 0
+            updated = a != s.dest and b.role == "inout"  # a step may read what one before it has written
+            extents = own if updated else {**steps, **own}
+            if b.role == "temp" or not _tied(s.domain) <= {*extents}:
+                continue
+            n = _touched(a, extents, s.domain) * size_of(b.dtype)
             if a != s.dest and b.role in ("in", "const", "inout"):
                 loads[a.buffer] = max(n, loads.get(a.buffer, 0))
             if a == s.dest and b.role in ("out", "inout"):
@@ -134,13 +138,13 @@ def _compulsory(kernel: Kernel, ahead: frozenset[int]) -> tuple[dict[str, int], 
     return loads, stores
 
 
-def _runs(body: tuple, now: bool) -> Iterator[bool]:
-    """Of every statement, whether it is executed at all, as far as the loops around it say."""
+def _steps(body: tuple, around: dict[str, int]) -> Iterator[dict[str, int]]:
+    """Of every statement, the loops around it and how many steps those take."""
     for it in body:
         if isinstance(it, Recurrence):
-            yield from _runs(it.body, now and it.axis.extent.const > 0)
+            yield from _steps(it.body, {**around, it.axis.name: it.axis.extent.const})
         else:
-            yield now
+            yield around
 
 
 def _tied(domain: Domain) -> set[str]:

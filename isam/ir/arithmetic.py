@@ -73,7 +73,7 @@ class Numbers:
     def accumulate(self, op: str, flat: Array, at: Array, values: Array, dtype: str) -> None:
         _SAME[op].at(flat, at, values)  # unbuffered: duplicates are taken one by one, in order
 
-    def replace(self, flat: Array, at: Array, condition: Array, values: Array) -> None:
+    def replace(self, flat: Array, at: Array, condition: Array, values: Array, dtype: str) -> None:
         chosen = condition.astype(bool)
         flat[at[chosen]] = values[chosen]
 

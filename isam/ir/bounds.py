@@ -11,6 +11,8 @@ It does not cover what only ``finite`` permits. Where a bound is infinite (a div
 overflow of the dtype, an integer that a rounding may have pushed over an edge) every result is accepted. Infinities and
 NaN that the exact result has whatever the order are demanded.
 
+Integers are compared exactly: those of 64 bits are kept as such, f64 holds all others. Any of them wraps.
+
 Decided here: subnormal results may be flushed to zero, and operands where the kernel permits ``flush``; sums are
 allowed twice their textbook bound, because a blocked sum adds its partial results once more.
 """
@@ -18,6 +20,7 @@ allowed twice their textbook bound, because a blocked sum adds its partial resul
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import product
 
 import numpy as np
 
@@ -27,6 +30,7 @@ from isam.ir.interp import checked, dtypes_of
 from isam.ir.kernel import Kernel
 from isam.ir.points import Array, Memory, execute, sizes_of
 
+SPARSE = 4  # elements of an array per one touched, beyond which only those touched are looked at
 Enclosed = dict[str, tuple[Array, Array]]
 _KEPT = 2.0**-53  # what keeping a value in f64 may do to it
 _UNIT = {d: u + _KEPT for d, u in {"f64": 2.0**-53, "f32": 2.0**-24, "f16": 2.0**-11, "bf16": 2.0**-8}.items()}
@@ -37,9 +41,8 @@ _LARGEST = {"f64": 1.797e308, "f32": 3.4028e38, "f16": 65504.0, "bf16": 3.3895e3
 def enclose(
     kernel: Kernel, arrays: Mapping[str, Array], sizes: Mapping[str, int] | None = None, ulp: float = 4.0
 ) -> Enclosed:
-    """For every ``out`` and ``inout``: values (f64) and bounds (f64, same shape). Raises as ``interp.run`` does.
-
-    Cost: about five times the interpreter's. Limits: i64 values beyond 2^53 are not exact.
+    """For every ``out`` and ``inout``: values (f64, of i64 themselves) and bounds (f64, same shape). Raises as
+    ``interp.run`` does. Cost: about five times the interpreter's.
     """
     sizes = checked(kernel, arrays, sizes)
     memory = Memory({}, dtypes_of(kernel, arrays))
@@ -47,10 +50,10 @@ def enclose(
         if b.name in arrays:
             memory.arrays[b.name] = _given(np.array(arrays[b.name]), memory.dtypes[b.name], "flush" in kernel.permits)
         else:
-            memory.arrays[b.name] = np.full(sizes_of(b, sizes), np.nan + 0j)
+            memory.arrays[b.name] = _nothing(sizes_of(b, sizes), memory.dtypes[b.name])
     with np.errstate(all="ignore"):
         execute(kernel, memory, sizes, Rounding(ulp))
-    return {b.name: (memory.arrays[b.name].real, memory.arrays[b.name].imag)
+    return {b.name: _split(memory.arrays[b.name], memory.dtypes[b.name])
             for b in kernel.buffers if b.role in ("out", "inout")}  # fmt: skip
 
 
@@ -68,33 +71,77 @@ def products(value: Array, magnitude: Array, terms: int, dtype: str = "f32") -> 
 def outside(got: Mapping[str, Array], enclosed: Enclosed) -> str | None:
     """``None`` if every element lies within its bound, else a sentence on the worst one."""
     for name, (value, bound) in enclosed.items():
-        a = np.asarray(got[name]).astype(np.float64)
+        made = np.asarray(got[name])
+        a = made.astype(value.dtype)
         if a.shape != value.shape:
             return f"{name} has shape {a.shape}, expected {value.shape}"
         with np.errstate(all="ignore"):
-            fine = (abs(a - value) <= bound) | (a == value) | ~np.isfinite(bound) | (np.isnan(a) & np.isnan(value))
+            apart = _apart(a, value)
+            fine = (apart <= bound) | (a == value) | ~np.isfinite(bound) | (np.isnan(a) & np.isnan(value))
             if not fine.all():
-                excess = np.where(fine, -1, np.nan_to_num(abs(a - value) / np.maximum(bound, 5e-324), nan=np.inf))
+                excess = np.where(fine, -1, np.nan_to_num(apart / np.maximum(bound, 5e-324), nan=np.inf))
                 at = np.unravel_index(int(np.argmax(excess)), a.shape)
                 where = ", ".join(map(str, at))
-                return (f"{name}[{where}] is {float(a[at])!r}, expected {float(value[at])!r} within {bound[at]:.3g}; "
+                near = f" within {bound[at]:.3g}" if bound[at] or made.dtype.kind not in "iub" else ""
+                return (f"{name}[{where}] is {_said(a[at], made)}, expected {_said(value[at], made)}{near}; "
                         f"{int((~fine).sum())} of {a.size} elements are outside")  # fmt: skip
     return None
+
+
+def _said(x: Array, made: Array) -> str:
+    """An element as one of ``made``: integers without a fraction."""
+    return repr(int(x) if made.dtype.kind in "iub" and np.isfinite(x) else float(x))
 
 
 def _given(a: Array, dtype: str, flush: bool) -> Array:
     """An argument: exact, but for subnormal numbers that may count as zero."""
     with np.errstate(all="ignore"):
-        value = a.astype(np.float64)
-    small = abs(value) < _FLUSH.get(dtype, 0) if flush else np.zeros(a.shape, bool)
+        value = a.astype(_kept(dtype))
+    small = abs(value) < _FLUSH[dtype] if flush and dtype in _FLUSH else np.zeros(a.shape, bool)
     return _pair(value, np.where(small, abs(value), 0.0))
 
 
+def _nothing(shape: tuple[int, ...], dtype: str) -> Array:
+    """What nobody has written: no number, or any where there is only such."""
+    if _kept(dtype) == np.int64:
+        return _pair(np.zeros(shape, np.int64), np.full(shape, np.inf))
+    return np.full(shape, np.nan + 0j)
+
+
+def _kept(dtype: str) -> np.dtype:
+    """As what values of a dtype are kept: f64 does not hold every integer of 64 bits."""
+    return np.dtype(np.int64 if dtype == "i64" else np.float64)
+
+
 def _pair(value: Array, bound: Array) -> Array:
-    """Packed as a complex number; what is not a number is unbounded unless the value is exactly that."""
+    """Packed as a complex number, whose real part holds a value of f64 or the bits of an i64; what is not a number is
+    unbounded unless the value is exactly that."""
     out = np.empty(np.broadcast_shapes(np.shape(value), np.shape(bound)), np.complex128)
-    out.real, out.imag = value, np.where(np.isnan(bound), np.inf, bound)
+    out.real.view(_kept("i64" if value.dtype == np.int64 else "f64"))[...] = value
+    out.imag = np.where(np.isnan(bound), np.inf, bound)
     return out
+
+
+def _split(a: Array, dtype: str) -> tuple[Array, Array]:
+    """Value and bound of what :func:`_pair` packed: views."""
+    return a.real.view(_kept(dtype)), a.imag
+
+
+def _apart(a: Array, b: Array) -> Array:
+    """How far values are from each other, in f64."""
+    if a.dtype != np.int64:
+        return abs(a - b)
+    return np.where(a > b, a - b, b - a).view(np.uint64).astype(np.float64)
+
+
+def _edged(value: Array, bound: Array, dtype: str) -> Array:
+    """An integer: where its bound reaches over an edge of the dtype it may have wrapped, to any value."""
+    if not bound.any() or DTYPES[dtype].kind == "b":
+        return _pair(value, bound)
+    limits = np.iinfo(numpy_dtype(dtype))
+    room = np.minimum(*(_apart(value, np.full_like(value, end)) for end in (limits.min, limits.max)))
+    room = np.where(room < 2.0**53, room, room * (1 - 2 * _KEPT))
+    return _pair(value, np.where((bound > 0) & ~(bound <= room), np.inf, bound))
 
 
 def _finish(value: Array, bound: Array, dtype: str, units: float = 1.0) -> Array:
@@ -119,23 +166,28 @@ class Rounding:
         self.exact = Numbers()
 
     def literal(self, value: float | int | bool, dtype: str) -> Array:
-        return _pair(self.exact.literal(value, dtype).astype(np.float64), np.zeros(()))
+        return _pair(self.exact.literal(value, dtype).astype(_kept(dtype)), np.zeros(()))
 
     def apply(self, op: str, args: tuple[Array, ...], source: str, target: str) -> Array:
-        v, e = tuple(a.real for a in args), tuple(a.imag for a in args)
-        if op == "copy" or (op in ("neg", "abs") and DTYPES[source].kind == "f"):
-            return _pair({"copy": v[0], "neg": -v[0], "abs": abs(v[0])}[op], e[0])
+        if op == "copy":
+            return args[0]
+        if op == "select":
+            return _select(args[0], args[1], args[2], source)
+        kind = DTYPES[source].kind
+        v, e = tuple(zip(*(_split(a, source) for a in args), strict=True))
+        if op in ("neg", "abs") and kind == "f":
+            return _pair(-v[0] if op == "neg" else abs(v[0]), e[0])
         if op in ("lt", "le", "gt", "ge", "eq", "ne"):
-            made = self.exact.apply(op, v, "f64", "bool").astype(np.float64)
-            return _pair(made, np.where(abs(v[0] - v[1]) <= e[0] + e[1], (e[0] + e[1] > 0) * 1.0, 0.0))
-        if op in ("and", "or", "not"):
+            made = self.exact.apply(op, v, source, "bool").astype(np.float64)
+            return _pair(made, np.where(_apart(v[0], v[1]) <= e[0] + e[1], (e[0] + e[1] > 0) * 1.0, 0.0))
+        if op in ("and", "or", "not") and kind == "b":
             made = self.exact.apply(op, tuple(x != 0 for x in v), "bool", "bool").astype(np.float64)
             return _pair(made, np.maximum(e[0], e[-1]))
-        if op == "select":
-            return _select(args[0], args[1], args[2])
-        if DTYPES[source].kind != "f" or op in ("cast", "cast_sat"):
-            return self._by_corners(op, v, e, source, target)
-        return self._float(op, v, e, target)
+        if op in ("cast", "cast_sat") and target == "bool":
+            return self.apply("ne", (args[0], self.literal(0, source)), source, "bool")
+        if op in ("cast", "cast_sat"):
+            return self._cast(op, v[0], e[0], source, target)
+        return self._float(op, v, e, target) if kind == "f" else self._integer(op, v, e, target)
 
     def _float(self, op: str, v: tuple[Array, ...], e: tuple[Array, ...], dtype: str) -> Array:
         if op in ("add", "sub"):
@@ -154,20 +206,51 @@ class Rounding:
         units = 0.0 if op in ("floor", "ceil", "round") else 1.0 if op == "sqrt" else 2 * self.ulp
         return _finish(made, self._spread(op, v, e, "f64", "f64", made), dtype, units)
 
-    def _by_corners(self, op: str, v: tuple[Array, ...], e: tuple[Array, ...], source: str, target: str) -> Array:
-        """Integer operations and casts: on exact operands exact, else as far as the corners of the operands reach."""
-        made = self._exactly(op, v, source, target)
-        bound = self._spread(op, v, e, source, target, made)
+    def _integer(self, op: str, v: tuple[Array, ...], e: tuple[Array, ...], dtype: str) -> Array:
+        """On exact operands exact; what wraps shifts as far as what does not."""
+        made = self._exactly(op, v, dtype, dtype)
+        if not any(x.any() for x in e):
+            return _pair(made, np.zeros(np.shape(made)))
+        if op in ("add", "sub"):
+            bound = e[0] + e[1]
+        elif op == "mul":
+            bound = _times(v[0].astype(np.float64), e[0], v[1].astype(np.float64), e[1]) * (1 + 4 * _KEPT)
+        elif op in ("pow", "and", "or", "not"):
+            bound = np.where(sum(e) == 0, 0, np.inf)
+        else:
+            bound = self._spread(op, v, e, dtype, dtype, made)
+        return _edged(made, bound, dtype)
+
+    def _cast(self, op: str, v: Array, e: Array, source: str, target: str) -> Array:
+        made = self._exactly(op, (v,), source, target)
         if DTYPES[target].kind == "f":
-            return _finish(made, bound, target, 0.0 if op != "cast" or _UNIT[target] <= _UNIT.get(source, 0) else 1.0)
+            return self._to_float(op, v, e, made, source, target)
+        if source == "bool":
+            return _pair(made, e)
+        if op == "cast" and DTYPES[source].kind != "f":
+            return _edged(made, e, target)
+        bound = self._spread(op, (v,), (e,), source, target, made)
+        if op == "cast" and bound.any():
+            ends = [(v + s * e,) for s in (-1, 1)]
+            held = [self._exactly("cast", x, source, target) == self._exactly("cast_sat", x, source, target)
+                    for x in ends]  # fmt: skip
+            bound = np.where((e > 0) & ~(held[0] & held[1]), np.inf, bound)
         return _pair(made, bound)
+
+    def _to_float(self, op: str, v: Array, e: Array, made: Array, source: str, target: str) -> Array:
+        """An exact integer that the target holds stays what it is."""
+        if DTYPES[source].kind == "f":
+            units = 0.0 if op != "cast" or _UNIT[target] <= _UNIT[source] else 1.0
+            return _finish(made, self._spread(op, (v,), (e,), source, target, made), target, units)
+        held = (e == 0) & (convert(v, target).astype(np.float64) == made)
+        return np.where(held, _pair(made, e), _finish(made, e, target))
 
     def _exactly(self, op: str, v: tuple[Array, ...], source: str, target: str) -> Array:
         kept = numpy_dtype(source)
         args = tuple(x.astype(kept) if DTYPES[source].kind != "f" else x for x in v)
         if op in ("cast", "cast_sat") and DTYPES[target].kind == "f":
             return np.asarray(args[0]).astype(np.float64)
-        return self.exact.apply(op, args, source, target).astype(np.float64)
+        return self.exact.apply(op, args, source, target).astype(_kept(target))
 
     def _spread(
         self, op: str, v: tuple[Array, ...], e: tuple[Array, ...], source: str, target: str, made: Array
@@ -175,27 +258,36 @@ class Rounding:
         """The furthest that the result moves when the operands go to the corners of their bounds."""
         if not any(x.any() for x in e):
             return np.zeros(np.shape(made))
-        if len(v) == 1:
-            corners: list[tuple[Array, ...]] = [(v[0] - e[0],), (v[0] + e[0],)]
-        else:
-            corners = [(v[0] + s * e[0], v[1] + t * e[1]) for s in (-1, 1) for t in (-1, 1)]
-        reach = [abs(self._exactly(op, c, source, target) - made) for c in corners]
+        unbounded = np.isinf(sum(e))
+        moves = tuple(np.where(np.isinf(d), 0, d).astype(x.dtype) if x.dtype == np.int64 else d
+                      for x, d in zip(v, e, strict=True))  # fmt: skip
+        corners = [tuple(x + s * d for x, s, d in zip(v, signs, moves, strict=True))
+                   for signs in product((-1, 1), repeat=len(v))]  # fmt: skip
+        reach = [_apart(self._exactly(op, c, source, target), made) for c in corners]
         bound = np.maximum.reduce(np.broadcast_arrays(*reach))
-        unknown = np.isnan(bound) | np.isinf(sum(e))  # what may be anything may be NaN
+        unknown = np.isnan(bound) | unbounded  # what may be anything may be NaN
         return np.where(sum(e) == 0, 0, np.where(unknown, np.inf, bound))
 
     def accumulate(self, op: str, flat: Array, at: Array, values: Array, dtype: str) -> None:
+        if flat.size <= SPARSE * at.size:
+            self._accumulate(op, flat, at, values, dtype)
+            return
+        mine, at = np.unique(at, return_inverse=True)  # a step of a loop costs what it touches
+        part = flat[mine]
+        self._accumulate(op, part, at, values, dtype)
+        flat[mine] = part
+
+    def _accumulate(self, op: str, flat: Array, at: Array, values: Array, dtype: str) -> None:
         touched = np.zeros(flat.shape, np.float64)
         np.add.at(touched, at, 1.0)
-        v, e = flat.real, flat.imag
+        (v, e), (terms, doubt) = _split(flat, dtype), _split(values, dtype)
         if op in ("max", "min"):
-            (np.maximum if op == "max" else np.minimum).at(v, at, values.real)
-            np.maximum.at(e, at, values.imag)
+            (np.maximum if op == "max" else np.minimum).at(v, at, terms)
+            np.maximum.at(e, at, doubt)
             return
-        whole = None if DTYPES[dtype].kind == "f" else _whole(op, v, at, values.real)
-        if whole is not None:
-            e[...] = _added(e, at, values.imag) if op == "add" else _reach(v, e, at, values, touched)
-            v[...] = np.where(touched > 0, convert(whole, dtype).astype(np.float64), v)
+        if DTYPES[dtype].kind != "f":
+            bound = _added(e, at, doubt) if op == "add" else _grown(v, e, at, terms, doubt, touched)
+            flat[...] = np.where(touched > 0, _edged(_whole(op, v, at, terms, dtype), bound, dtype), flat)
         elif op == "add":
             self._sum(v, e, at, values, touched, dtype)
         else:
@@ -216,12 +308,12 @@ class Rounding:
         top = _multiplied(np.maximum(mine + e, 1), at, np.maximum(size + values.imag, 1))
         low = _multiplied(_below_one(mine), at, _below_one(size))
         grown = _multiplied(mine + e, at, size + values.imag)
-        e[...] = _reach(v, e, at, values, touched) + touched * (_UNIT[dtype] * grown + _FLUSH[dtype])
+        e[...] = _reach(v, e, at, values.real, values.imag, touched) + touched * (_UNIT[dtype] * grown + _FLUSH[dtype])
         np.multiply.at(v, at, values.real)
         e[(top > _LARGEST[dtype]) & (touched > 0) | (low < _FLUSH[dtype]) & (touched > 1)] = np.inf
 
-    def replace(self, flat: Array, at: Array, condition: Array, values: Array) -> None:
-        flat[at] = _select(condition, values, flat[at])
+    def replace(self, flat: Array, at: Array, condition: Array, values: Array, dtype: str) -> None:
+        flat[at] = _select(condition, values, flat[at], dtype)
 
 
 def _added(start: Array, at: Array, values: Array) -> Array:
@@ -237,24 +329,31 @@ def _multiplied(start: Array, at: Array, values: Array) -> Array:
 
 
 def _magnitude(x: Array, otherwise: float) -> Array:
-    return np.where(np.isfinite(x), abs(x), otherwise)
+    return np.where(np.isfinite(x), abs(x.astype(np.float64)), otherwise)
 
 
 def _below_one(x: Array) -> Array:
     return np.where(x > 0, np.minimum(x, 1), 1)
 
 
-def _reach(v: Array, e: Array, at: Array, values: Array, touched: Array) -> Array:
+def _reach(v: Array, e: Array, at: Array, factors: Array, doubt: Array, touched: Array) -> Array:
     """What the bounds of factors do to their product."""
-    mine, size = _magnitude(v, 1.0), _magnitude(values.real, 1.0)
-    return np.where(touched > 0, _multiplied(mine + e, at, size + values.imag) - _multiplied(mine, at, size), e)
+    mine, size = _magnitude(v, 1.0), _magnitude(factors, 1.0)
+    return np.where(touched > 0, _multiplied(mine + e, at, size + doubt) - _multiplied(mine, at, size), e)
 
 
-def _whole(op: str, v: Array, at: Array, values: Array) -> Array:
+def _grown(v: Array, e: Array, at: Array, factors: Array, doubt: Array, touched: Array) -> Array:
+    """As :func:`_reach`, of integers: of exact ones nothing, and of others also what f64 does to magnitudes."""
+    kept = 2 * (touched + 1) * _KEPT * _multiplied(_magnitude(v, 1.0) + e, at, _magnitude(factors, 1.0) + doubt)
+    reach = _reach(v, e, at, factors, doubt, touched) + kept
+    return np.where(_added(e, at, doubt) > 0, np.where(np.isnan(reach), np.inf, reach), 0)
+
+
+def _whole(op: str, v: Array, at: Array, values: Array, dtype: str) -> Array:
     """Integers accumulated as integers: a product leaves what f64 can hold long before it wraps."""
     out = np.where(np.isfinite(v), v, 0).astype(np.int64)
     (np.add if op == "add" else np.multiply).at(out, at, np.where(np.isfinite(values), values, 0).astype(np.int64))
-    return out
+    return convert(out, dtype).astype(_kept(dtype))
 
 
 def _times(a: Array, da: Array, b: Array, db: Array) -> Array:
@@ -262,7 +361,10 @@ def _times(a: Array, da: Array, b: Array, db: Array) -> Array:
     return np.where(db == 0, 0, abs(a) * db) + np.where(da == 0, 0, abs(b) * da) + np.where(da * db == 0, 0, da * db)
 
 
-def _select(condition: Array, yes: Array, no: Array) -> Array:
-    chosen: Array = np.where(condition.real != 0, yes, no)
-    doubt = abs(yes.real - no.real) + yes.imag + no.imag
-    return _pair(chosen.real, np.where(condition.imag > 0, np.where(yes == no, chosen.imag, doubt), chosen.imag))
+def _select(condition: Array, yes: Array, no: Array, dtype: str) -> Array:
+    holds, unsure = _split(condition, "bool")
+    (a, da), (b, db) = _split(yes, dtype), _split(no, dtype)
+    chosen: Array = np.where(holds != 0, yes, no)
+    doubt = np.where((a == b) & (da == db), chosen.imag, _apart(a, b) + da + db)
+    chosen.imag = np.where(unsure > 0, np.where(np.isnan(doubt), np.inf, doubt), chosen.imag)
+    return chosen

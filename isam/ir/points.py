@@ -42,7 +42,7 @@ class Arithmetic(Protocol):
         """``flat[at[n]] = op(flat[at[n]], values[n])`` for n in order, duplicates included."""
         ...
 
-    def replace(self, flat: Array, at: Array, condition: Array, values: Array) -> None:
+    def replace(self, flat: Array, at: Array, condition: Array, values: Array, dtype: str) -> None:
         """``flat[at[n]] = values[n]`` where ``condition[n]`` holds, for n in order."""
         ...
 
@@ -98,7 +98,9 @@ def _statement(st: Statement, memory: Memory, values: dict[str, int], arithmetic
         return
     name = st.dest.buffer
     own = any(isinstance(s, Access) and s.buffer == name for s in st.sources)
-    before = Memory({**memory.arrays, name: memory.arrays[name].copy()}, memory.dtypes) if own else memory
+    before = memory  # what one chunk reads is read before it writes
+    if own and prod(extents) > CHUNK:
+        before = Memory({**memory.arrays, name: memory.arrays[name].copy()}, memory.dtypes)
     target = memory.dtypes[name]
     source = operand_dtype(st, memory.dtypes)
     for chunk in _chunks(st, extents, values):
@@ -108,7 +110,7 @@ def _statement(st: Statement, memory: Memory, values: dict[str, int], arithmetic
         if not st.accumulate:
             flat[at] = chunk.flatten(arithmetic.apply(st.op, args, source, target))
         elif st.op == "select":
-            arithmetic.replace(flat, at, chunk.flatten(args[0]), chunk.flatten(args[1]))
+            arithmetic.replace(flat, at, chunk.flatten(args[0]), chunk.flatten(args[1]), target)
         else:
             arithmetic.accumulate(st.op, flat, at, chunk.flatten(args[0]), target)
 

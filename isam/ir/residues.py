@@ -95,7 +95,7 @@ class Residues:
             (np.maximum if op == "max" else np.minimum).at(ranks, at, self._rank(values))
             flat[...] = self._unrank(ranks)
 
-    def replace(self, flat: Array, at: Array, condition: Array, values: Array) -> None:
+    def replace(self, flat: Array, at: Array, condition: Array, values: Array, dtype: str) -> None:
         chosen = condition != 0
         flat[at[chosen]] = values[chosen]
 

@@ -269,6 +269,35 @@ def test_points_that_a_condition_admits_are_counted():
     assert floor(job.schedule).seconds <= timeline(job.schedule).seconds
 
 
+STEPS = """kernel steps(T, N)
+  in    x: f32[N, T]
+  in    f: f32[N]
+  inout s: f32[N]
+  out   y: f32[N, T + 1]
+  forall i < N
+    y[i, 0] = s[i]
+  loop t < T
+    forall i < N
+      s[i] = s[i] * f[i] + x[i, t]
+    forall i < N
+      y[i, t + 1] = s[i]
+"""
+
+
+def test_what_all_steps_of_a_loop_touch_travels_once():
+    """Not what one of them touches; what stays the same, or is handed on, does not count again."""
+    schedule = compiled(parse_kernel(STEPS), {"T": 50, "N": 8}, TOY).schedule
+    assert schedule is not None
+    rate = TOY.instructions["copy"].cost.bandwidth * TOY.units["dma"].clock
+    into, back = 4 * (8 * 50 + 8 + 8), 4 * (8 * 50 + 8)  # of y what one statement writes
+    assert bound(schedule, "traffic", "edge dram -> sp") == pytest.approx(into / rate, rel=1e-12)
+    assert bound(schedule, "traffic", "edge sp -> dram") == pytest.approx(back / rate, rel=1e-12)
+    assert floor(schedule).seconds <= timeline(schedule).seconds
+    none = compiled(parse_kernel(STEPS), {"T": 0, "N": 8}, TOY).schedule
+    assert none is not None
+    assert bound(none, "traffic", "edge sp -> dram") == pytest.approx(4 * 8 / rate, rel=1e-12)
+
+
 def test_no_bound_is_told_twice():
     schedule, _ = schedule_of("matmul", M=30, N=20, K=17)
     told = [(b.kind, b.where, b.why) for b in floor(schedule).bounds]

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from isam.ir.bounds import enclose, outside
+from isam.ir.arithmetic import Numbers
+from isam.ir.bounds import Rounding, enclose, outside
 from isam.ir.dtype import numpy_dtype
 from isam.ir.interp import run
 from isam.ir.kernel import Kernel
+from isam.ir.points import Memory, execute
 from isam.ir.text import parse
 from tests.corpus import CASES, multilinear_bounds, random_arrays
 from tests.mutators import permute_axes, reorder_statements, swap_operands
@@ -215,3 +218,89 @@ def test_a_product_rounded_once_lies_within_the_bound_of_doubles_too():
     enclosed = enclose(kernel, {"a": a, "b": b})
     assert outside({"y": np.array(once)}, enclosed) is None
     assert outside({"y": np.array(once) * (1 + 2.0**-50)}, enclosed) is not None
+
+
+LARGE = np.array([2**53 + 1, -(2**53) - 3, 2**62 + 1, -(2**63), 2**63 - 1, 7, -1, 0], np.int64)
+WIDE = {
+    "wraps": "  out y: i64[N]\n  forall i < N\n    y[i] = x[i] * 31 + 1\n",
+    "negated": "  out y: i64[N]\n  forall i < N\n    y[i] = abs(x[i]) - -x[i] / 3\n",
+    "selected": "  out y: i64[N]\n  forall i < N\n    y[i] = select(x[i] > 400000000000000000, x[i], max(x[i], 3))\n",
+    "sum": "  out y: i64\n  y[] = 0\n  forall i < N\n    y[] += x[i] * x[i]\n",
+    "product": "  out y: i64\n  y[] = 1\n  forall i < N - 3\n    y[] *= x[i] + 2\n",
+    "greatest": "  out y: i64\n  y[] = 5\n  forall i < N\n    y[] max= x[i]\n",
+    "hash": "  out y: i64\n  y[] = 7\n  loop t < N\n    y[] = y[] * 31 + x[t]\n",
+    "running": "  out y: i64[N]\n  temp s: i64\n  s[] = 1\n  loop t < N - 1\n    s[] *= 2 * x[t] + 1\n    y[t] = s[]\n"
+    "  y[N - 1] = s[]\n",
+    "prefix": "  out y: i64[N]\n  forall i < N\n    y[i] = x[i]\n  loop t < N - 1\n    y[t + 1] += y[t]\n",
+    "narrowed": "  out y: i32[N]\n  forall i < N\n    y[i] = i32(x[i]) * 3\n",
+    "saturated": "  out y: i32[N]\n  forall i < N\n    y[i] = sat_i32(x[i] + 1)\n",
+    "there and back": "  out y: i64[N]\n  forall i < N\n    y[i] = i64(f64(x[i])) + 1\n",
+    "narrow sums": "  out y: i32\n  y[] = 2147483647\n  forall i < N\n    y[] += i32(x[i])\n",
+    "there and back of 32 bits": "  out y: i32[N]\n  forall i < N\n    y[i] = i32(f64(i32(x[i]))) + 1\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WIDE)
+def test_integers_are_exact_and_wrap(name):
+    """A user's finding: beyond 2^53 correct code was accused, and code with a wrong last digit was not."""
+    k = parse("kernel k(4 <= N)\n  in x: i64[N]\n" + WIDE[name])
+    assert isinstance(k, Kernel)
+    want = run(k, {"x": LARGE})
+    box = enclose(k, {"x": LARGE})
+    assert not box["y"][1].any()
+    assert np.array_equal(box["y"][0], want["y"])
+    assert outside(want, box) is None
+    for last in {1, 2**20}:
+        bad = want["y"].copy()
+        bad.reshape(-1)[-1] ^= last
+        wrong, right = bad.reshape(-1)[-1], want["y"].reshape(-1)[-1]
+        assert f"is {wrong}, expected {right}; 1 of" in str(outside({"y": bad}, box))
+
+
+def test_an_integer_in_doubt_that_may_wrap_is_any():
+    head = "kernel t(N)\n  in x: f32[N]\n  in w: i64[N]\n  out y: i64[N]\n  forall i < N\n"
+    x, w = np.array([0.3, 0.3, 5], np.float32), np.array([2**62 + 1, 3, 2**40 + 1], np.int64)
+    text = head + "    t[i] = i64(round(x[i] * 5))\n    y[i] = t[i] * w[i]\n"  # 1.5, or a little more; 25
+    value, bound = one(text, x=x, w=w)
+    assert value[2] == 25 * (2**40 + 1)
+    assert bound.tolist() == [np.inf, bound[1], 0]
+    assert 3 <= bound[1] < 4
+    value, bound = one(head + "    t[i] = i64(round(x[i] * 5))\n    y[i] = t[i] + w[i]\n", x=x, w=w)
+    assert value[2] == 2**40 + 26
+    assert (bound[:2] == 1).all()
+    value, bound = one(head + "    t[i] = i64(round(x[i] * 5))\n    y[i] = t[i] + w[i]\n", x=x[:1], w=LARGE[4:5] - 1)
+    assert bound[0] == np.inf
+
+
+def test_integers_as_floats_are_rounded_once_or_not_at_all():
+    head = "kernel t(N)\n  in x: i64[N]\n  out y: {0}[N]\n  forall i < N\n    y[i] = {0}(x[i])\n"
+    x = np.array([2**53 + 1, 2**24 + 1, 2**24, 0], np.int64)
+    value, bound = one(head.format("f64"), x=x)
+    assert value.tolist() == [2.0**53, 2**24 + 1, 2**24, 0]
+    assert not bound.any()
+    value, bound = one(head.format("f32"), x=x)
+    assert bound[1] >= 1
+    assert not bound[2:].any()
+
+
+def test_what_nobody_wrote_is_demanded_of_no_integer():
+    text = "kernel t(N)\n  in x: i64[N]\n  out y: i64[N + 1]\n  forall i < N\n    y[i] = x[i]\n"
+    value, bound = one(text, x=LARGE[:2])
+    assert value[:2].tolist() == LARGE[:2].tolist()
+    assert bound.tolist() == [0, 0, np.inf]
+
+
+@pytest.mark.parametrize("numbers", [Numbers(), Rounding(4.0)], ids=["interpreter", "bounds"])
+def test_a_step_costs_what_it_touches(numbers):
+    """However large the arrays are: a loop over all elements was quadratic."""
+    k = parse("kernel t(N, T)\n  in x: i64[N]\n  inout y: i64[N]\n  loop t < T\n    y[t + 1] += y[t]\n"
+              "    y[t + 1] = y[t + 1] * x[t]\n")  # fmt: skip
+    assert isinstance(k, Kernel)
+    n = 1 << 18
+    kept = np.complex128 if isinstance(numbers, Rounding) else np.int64
+    memory = Memory({"x": np.zeros(n, kept), "y": np.zeros(n, kept)}, {"x": "i64", "y": "i64"})
+    tracemalloc.start()
+    execute(k, memory, {"N": n, "T": 3}, numbers)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < n
