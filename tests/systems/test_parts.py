@@ -34,7 +34,7 @@ CELL = parse("""kernel cell(T, B, X, H)
       h[i, j] = tanh(a[i, j] + h[i, j])
       ys[t, i, j] = h[i, j]
 """)
-SIZES = {"B": 32, "X": 64, "H": 32}
+SIZES = {"B": 32, "X": 256, "H": 32}
 
 
 @cache

@@ -300,7 +300,7 @@ def put_before(system: System, s: Schedule) -> Schedule:
 
 def simulated(name: str, s: Schedule) -> None:
     class Done:
-        schedule = s
+        schedule, cover = s, s.cover
 
     judge(KERNELS[name], SIZES[name], Done())  # type: ignore[arg-type]
 

@@ -43,7 +43,7 @@ kernel parts()
 NINES = """
 kernel nines()
   permits reassociate, contract, finite
-  in  a: f32[72, 2]
+  in  a: f32[72, 7]
   in  b: f32[2, 72]
   temp t: f32[144]
   out x: f32[2, 8]
