@@ -282,8 +282,7 @@ class _Builder:
         plan, stays = self._planned(group, around)
         walk = Walk(self.run, plan, self.bind, stays)
         if not self._at_bind(group.main):
-            walk.start(self.begin, held)
-            return walk.left
+            return walk.start(self.begin, held)
         with self.run.scope.recording() as nodes:
             walk.start(self.begin)
         self.bind.extend(nodes)

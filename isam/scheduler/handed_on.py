@@ -8,6 +8,7 @@ with it in the place where it has begun: the loop's ``enter`` brings it, its ``e
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from isam.approach.choice import Choice
@@ -116,13 +117,14 @@ class _Steps:
 
     def _at_home(self, made: Loop, role: str) -> set[str]:
         """The temporaries of the loop alone that it sends home (``out``) or brings from there (``in``)."""
-        system, own = self.run.system, self._own()
+        system, own = self.run.system, self.own
         issues = (n for n in distinct(made) if isinstance(n, Issue))
         return {o.tile.buffer for n in issues for o in n.operands
                 if o.tile.buffer in own and o.place.memory == system.home
                 and system.instructions[n.instruction].operand(o.name).role in (role, "inout")}  # fmt: skip
 
-    def _own(self) -> set[str]:
+    @cached_property
+    def own(self) -> set[str]:
         """Temporaries that nothing outside of the loop touches."""
         kernel = self.run.kernel
         return {b.name for b in kernel.buffers if b.role == "temp"} - set(_touched(kernel.body, self.it.loop))

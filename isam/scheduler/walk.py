@@ -42,13 +42,12 @@ class Walk:
         self.clip: Clip | None = None  # of the box that we are in
         self.calls: dict[object, list[Call]] = {}
         self.filling: frozenset[int] = frozenset()  # stages whose boxes are brought piece by piece where we are
-        self.left: tuple[Key, ...] = ()  # what is near once the group is done
         self.stager = Stager(run, plan, bind, stays, self.dealt)
         self.lives = run.data.lifetimes = InGroup(run.scope, plan, self.dealt)
 
-    def start(self, begin: Mapping[str, Affine] | None = None, held: Collection[Key] = ()) -> None:
-        """Runs the whole group. ``begin``: where axes begin that it is a part of; ``held``: what stays near behind it,
-        if it is there."""
+    def start(self, begin: Mapping[str, Affine] | None = None, held: Collection[Key] = ()) -> tuple[Key, ...]:
+        """Runs the whole group; what is near once it is done. ``begin``: where axes begin that it is a part of;
+        ``held``: what stays near behind it, if it is there."""
         self.stager.given = frozenset(self.run.data.state.of_any())
         members = tuple(range(len(self.group.nests)))
         origin = {a: n for nest in self.group.nests for a, n in nest.origin.items()}
@@ -64,8 +63,9 @@ class Walk:
             Guarded(self, where).loops(env, members)
         else:
             self.level(0, env, members)
-        self.left = self.run.data.state.of_any()
+        left = self.run.data.state.of_any()
         self.empty(held)
+        return left
 
     def empty(self, held: Collection[Key] = ()) -> None:
         """Sends everything home, but panels for all of a domain, and what is ``held``."""

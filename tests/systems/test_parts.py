@@ -20,7 +20,7 @@ from isam.system.load import load_system
 from tests.pipeline import compiled, judge
 from tests.systems.test_recurrent import AsWritten
 
-CELL = parse("""kernel cell(T, B, X, H)
+TEXT = """kernel cell(T, B, X, H)
   in    x: bf16[T, B, X]
   const w: bf16[X, H]
   inout h: f32[B, H]
@@ -33,7 +33,8 @@ CELL = parse("""kernel cell(T, B, X, H)
     forall i < B, j < H
       h[i, j] = tanh(a[i, j] + h[i, j])
       ys[t, i, j] = h[i, j]
-""")
+"""
+CELL = parse(TEXT)
 SIZES = {"B": 32, "X": 256, "H": 32}
 
 

@@ -13,6 +13,7 @@ from isam.ir.text import parse_kernel
 from isam.proof.tree import check_tree
 from isam.schedule.tree import Issue, Loop, Node, Seq, distinct, leaves
 from tests.pipeline import compiled, judge, simulated
+from tests.systems.test_parts import TEXT as PRODUCTS
 
 PREFIX = """kernel prefix(T)
   in    x: f32[T]
@@ -154,22 +155,6 @@ def test_what_only_the_next_group_wants_goes_no_further() -> None:
     """``w`` is handed from group to group; it is no state of the filter."""
     found = loop_over(made(FILTER, T=5, C=16), "t")
     assert "w" not in moved(found)
-
-
-PRODUCTS = """kernel products(T, B, X, H)
-  in    x: bf16[T, B, X]
-  const w: bf16[X, H]
-  inout h: f32[B, H]
-  out   ys: f32[T, B, H]
-  loop t < T
-    forall i < B, j < H
-      a[i, j] = 0
-    forall i < B, j < H, k < X
-      a[i, j] += f32(x[t, i, k]) * f32(w[k, j])
-    forall i < B, j < H
-      h[i, j] = tanh(a[i, j] + h[i, j])
-      ys[t, i, j] = h[i, j]
-"""
 
 
 def test_what_is_handed_from_group_to_group_alone_does_not_go_home() -> None:
