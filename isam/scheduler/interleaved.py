@@ -10,10 +10,9 @@ from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
 from isam.ir.kernel import Kernel
 from isam.schedule.literals import is_literal
+from isam.scheduler.homes import LINE
 from isam.scheduler.nests import Use
 from isam.scheduler.shared_loops import Nests, depends, rename
-
-LINE = 64  # bytes
 
 
 def beside(group: Nests, other: Nests, kernel: Kernel) -> Nests | None:
