@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from isam.compiler.offers.lying import longest_last
+from isam.compiler.offers.lying import alike_last, longest_last
 from isam.ir.text import parse_kernel
 from tests.pipeline import compiled, judge, simulated
 
@@ -67,3 +67,32 @@ def test_what_is_offered_was_half_empty():
     plain = next(c.cover for c in job.candidates if not c.ahead)
     steps = longest_last(kernel, plain)
     assert [(s.transform.law, s.site["dim"]) for s in steps] == [("permute-dimensions", 1)]
+
+
+MAX_PLUS = """kernel max_plus(M, K)
+  in  v: f32[K]
+  in  a: f32[K, M]
+  out y: f32[M]
+  forall j < M
+    y[j] = -inf
+  forall {order}
+    y[j] max= v[i] + a[i, j]
+"""
+
+
+@pytest.mark.parametrize("order", ["i < K, j < M", "j < M, i < K"])
+def test_sums_lie_as_the_table_does_however_the_block_was_written(order):
+    kernel, sizes = parse_kernel(MAX_PLUS.format(order=order)), {"M": 48, "K": 33}
+    job = compiled(kernel, sizes, simulated("host-avx512"))
+    assert {m.instruction.name for m in job.cover.mappings} == {"copy_s_f32", "add_vs_f32", "acc_max_v_f32"}
+    judge(kernel, sizes, job, 3)
+
+
+def test_a_declared_temporary_lies_as_it_was_said():
+    text = MAX_PLUS.format(order="j < M, i < K").replace("y[j] max= v[i] + a[i, j]", "t[j, i] = v[i] + a[i, j]")
+    text += "  forall j < M, i < K\n    y[j] max= t[j, i]\n"
+    text = text.replace("  forall j < M\n", "  temp t: f32[M, K]\n  forall j < M\n", 1)
+    job = compiled(parse_kernel(text), {"M": 48, "K": 33}, simulated("host-avx512"))
+    plain = next(c.cover for c in job.candidates if not c.ahead)
+    assert not alike_last(plain.kernel, plain)
+    judge(parse_kernel(text), {"M": 48, "K": 33}, job, 3)

@@ -85,9 +85,10 @@ def _everywhere(of: Subject) -> Iterator[Steps]:
 
 
 def _lying(of: Subject) -> Iterator[Steps]:
-    from isam.compiler.offers.lying import longest_last
+    from isam.compiler.offers.lying import alike_last, longest_last
 
     yield longest_last(of.kernel, of.cover)
+    yield alike_last(of.kernel, of.cover)
 
 
 def _quicker(of: Subject) -> Iterator[Steps]:
@@ -134,7 +135,7 @@ OFFERS = (
           _as_written, _once, "before all that does as much work in another way: this is less work"),
     Offer("everywhere", "temporaries that are made at some points only are made at all of a box, in larger calls",
           _as_written, _everywhere, "beside `once`: the other one that changes at which points temporaries are made"),
-    Offer("lying", "temporaries that nobody said how they lie have their longest dimension last",
+    Offer("lying", "temporaries that nobody said how they lie have another dimension last",
           _as_written, _lying, "the last of those that leave every sum as it is"),
     Offer("quicker", "large sums are cut, and a factor laid out, for an instruction that does far more in a cycle",
           _as_written, _quicker, "the first of those for sums: what takes longer than it is not scheduled any more"),

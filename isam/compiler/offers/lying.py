@@ -1,8 +1,9 @@
-"""Temporaries that nobody said how they lie, with a longer dimension last: three channels of a pixel, or the taps of a
-row, fill no vector, the pixels of a row do.
+"""Temporaries that nobody said how they lie, with another dimension last: a longer one (three channels of a pixel, or
+the taps of a row, fill no vector, the pixels of a row do), or that along which lies what they are made of (of
+``y[j] max= v[i] + a[i, j]``, ``j``).
 
 An expression's temporaries lie as the axes of its block stand (IR-5). Which axis lies in lanes, who reads them decides
-as well; so both are scheduled, where calls that make one are half empty.
+as well; so both are scheduled, where calls that make one are half empty, or take elements that lie apart.
 """
 
 from __future__ import annotations
@@ -22,19 +23,54 @@ EMPTY = 2  # times as much that a call may take along a dimension than that has,
 def longest_last(kernel: Kernel, cover: Cover) -> tuple[Step, ...]:
     """Steps that put the longest dimension last, of every such temporary that calls make with half of their lanes at
     most; ``cover``: of the kernel as it is written. What the judge of rewritings cannot decide is not offered."""
-    short = dict(_short(kernel, cover))
-    if not short:
+    return _last(kernel, dict(_short(kernel, cover)))
+
+
+def alike_last(kernel: Kernel, cover: Cover) -> tuple[Step, ...]:
+    """Steps that put last the dimension along which an operand lies, of every such temporary whose calls take that
+    operand across."""
+    return _last(kernel, dict(_across(kernel, cover)))
+
+
+def _last(kernel: Kernel, dims: dict[str, int]) -> tuple[Step, ...]:
+    """Steps that put a dimension of each of some temporaries last."""
+    if not dims:
         return ()
     from isam.compiler.offers.way import Way
     from isam.transforms.law import Site
     from isam.transforms.structure.dimensions import PermuteDimensions
 
     law, way = PermuteDimensions(), Way(kernel, 0)
-    for name, longest in short.items():
+    for name, last in dims.items():
         with way.attempt():
-            for d in range(longest, len(kernel.buffer(name).shape) - 1):
+            for d in range(last, len(kernel.buffer(name).shape) - 1):
                 way.take(law, Site.of(buffer=name, dim=d))
     return way.steps
+
+
+def _free(kernel: Kernel, name: str) -> bool:
+    """Whether it is a temporary of several dimensions that nobody said how it lies."""
+    b = kernel.buffer(name)
+    return b.role == "temp" and not b.declared and len(b.shape) > 1
+
+
+def _across(kernel: Kernel, cover: Cover) -> Iterator[tuple[str, int]]:
+    """Temporaries that calls take across, or make of what they take across, each with the dimension that it should have
+    last: along which the calls go, or along which that lies."""
+    from isam.mapper.pricing import Pricing
+
+    pricing = Pricing(kernel)
+    for m in cover.mappings:
+        dest, tile = kernel.statements[m.statements[-1]].dest, pricing.tile(m)
+        for o in m.operands:
+            breach = pricing.breach(m.instruction, o, tile) if o.buffer else None
+            if breach is None:
+                continue
+            if _free(kernel, o.buffer):
+                yield o.buffer, breach[0]
+            elif _free(kernel, dest.buffer):
+                along = set(o.index[-1].names)
+                yield from ((dest.buffer, d) for d, row in enumerate(dest.index) if along & set(row.names))
 
 
 def _short(kernel: Kernel, cover: Cover) -> Iterator[tuple[str, int]]:
@@ -42,7 +78,7 @@ def _short(kernel: Kernel, cover: Cover) -> Iterator[tuple[str, int]]:
     for m in cover.mappings:
         s = kernel.statements[m.statements[-1]]
         b = kernel.buffer(s.dest.buffer)
-        if b.role != "temp" or b.declared or len(b.shape) < 2 or b.elements is None:
+        if not _free(kernel, b.name) or b.elements is None:
             continue
         lengths = [e.const for e in b.shape]
         longest = max(range(len(lengths)), key=lambda d: (lengths[d], d))
