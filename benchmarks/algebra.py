@@ -1,4 +1,4 @@
-"""Elimination, triangles, bands, sums and counts: arguments for which they are well conditioned, what must come out.
+"""Elimination, triangles, bands, sums, paths, counts: arguments in which they are well conditioned, what must come out.
 
 A bound on a whole elimination would be worth nothing: it grows with every step. So each element of a result is judged
 from the others of the same result that it is made of, as the backward error of these methods is derived: that holds in
@@ -111,13 +111,22 @@ def prefix_sum(given: Given, y: Array, ulp: float) -> Near:
     return Near(*_sums(x.cumsum(), abs(x).cumsum(), np.arange(1, len(x) + 1)))
 
 
+def viterbi(given: Given, y: Array, ulp: float) -> Near:
+    """One order of roundings: sums of two numbers, and the largest of them."""
+    best = given["g"]
+    for step in given["X"]:
+        best = (best[:, None] + given["A"]).max(0) + step
+    return Near.exactly(best)
+
+
 def histogram(given: Given, y: Array, ulp: float) -> Near:
     return Near.exactly(np.bincount(given["X"].astype(np.int64), minlength=len(given["b"])))
 
 
 RIGHT: dict[str, Callable[[Given, Array, float], Near]] = {
     "lu": lu, "cholesky": cholesky, "substitution": substitution, "substitutions": substitution, "trmm": trmm,
-    "syrk": syrk, "band": band, "prefix_sum": prefix_sum, "histogram": histogram,
+    "syrk": syrk, "band": band, "prefix_sum": prefix_sum, "viterbi": viterbi,
+    "histogram": histogram,
 }  # fmt: skip
 
 

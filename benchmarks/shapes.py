@@ -168,6 +168,7 @@ ALGEBRA = (
     *(_case("trmm", n * (n + 1) * n, M=n, N=n) for n in (64, 512)),
     *(_case("syrk", n * (n + 1) * n, M=n, K=n) for n in (64, 512)),
     _case("band", 2 * 17 * 4096, N=4096, H=8), _case("prefix_sum", 4096, N=4096),
+    *(_case("viterbi", t * s * (2 * s + 1), T=t, N=s) for t, s in ((128, 48), (128, 200))),
     _case("histogram", 16384, N=16384, B=256),
 )  # fmt: skip
 DEPTHWISE = tuple(_depthwise(*row) for row in (  # those of MobileNet

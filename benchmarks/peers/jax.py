@@ -121,6 +121,22 @@ def running_sum(jax: Any, shape: Shape, given: Given) -> dict[str, Function]:
     return {"": (lambda x: jax.numpy.cumsum(x, 1), [given["X"]], itself)}
 
 
+def viterbi(jax: Any, shape: Shape, given: Given) -> dict[str, Function]:
+    """From states in rows, and in columns."""
+
+    def ways(axis: int) -> Callable[..., Any]:
+        def function(x: Any, first: Any, a: Any) -> Any:
+            def step(best: Any, more: Any) -> Any:
+                return (jax.numpy.expand_dims(best, 1 - axis) + a).max(axis) + more, None
+
+            return jax.lax.scan(step, first, x)[0]
+
+        return function
+
+    x, first, a = given["X"], given["g"], given["A"]
+    return {"rows": (ways(0), [x, first, a], itself), "columns": (ways(1), [x, first, placed(a.T)], itself)}
+
+
 def turned_image(jax: Any, shape: Shape, given: Given) -> dict[str, Function]:
     return {"": (lambda x, b: jax.nn.relu(x.T + b), [given["X"], given["b"]], itself)}
 
@@ -159,6 +175,6 @@ def gru(jax: Any, shape: Shape, given: Given) -> dict[str, Function]:
 WORKS: dict[str, Callable[[Any, Shape, Given], dict[str, Function]]] = {
     "product": product, "convolution": convolutions, "depthwise": convolutions, "block": convolutions,
     "softmax": softmax, "layer_norm": layer_norm, "bias_gelu": bias_gelu, "transpose": transpose,
-    "running_sum": running_sum, "channels_last": turned_image, "attention": attention, "gru": gru,
+    "running_sum": running_sum, "viterbi": viterbi, "channels_last": turned_image, "attention": attention, "gru": gru,
 }  # fmt: skip
 LIBRARY = Library("jax", "JAX", version, of)

@@ -95,6 +95,26 @@ def _prefix_sum(given: Given) -> dict[str, Form]:
     return {"": Form(Call(np.cumsum, (given["X"],), {"out": room(given["X"].shape)}))}
 
 
+def _viterbi(given: Given) -> dict[str, Form]:
+    """From states in rows, and in columns."""
+    x, g, a = given["X"], given["g"], given["A"]
+    turned, sums, best = np.ascontiguousarray(a.T), room(a.shape), room(g.shape)
+
+    def rows() -> None:
+        np.copyto(best, g)
+        for step in x:
+            np.add(best[:, None], a, out=sums)
+            np.add(sums.max(0, out=best), step, out=best)
+
+    def columns() -> None:
+        np.copyto(best, g)
+        for step in x:
+            np.add(best, turned, out=sums)
+            np.add(sums.max(1, out=best), step, out=best)
+
+    return {n: Form(call, lambda _: best) for n, call in (("rows", rows), ("columns", columns))}
+
+
 def _complex_product(given: Given) -> dict[str, Form]:
     a, b = (given[n].view(np.complex64)[:, 0] for n in "AB")
     out = room(given["A"].shape)
@@ -130,6 +150,6 @@ def _histogram(given: Given) -> dict[str, Form]:
 
 
 WORKS = {"cholesky": _cholesky, "trmm": _trmm, "syrk": _syrk, "band": _band, "prefix_sum": _prefix_sum,
-         "histogram": _histogram, "complex_product": _complex_product, "brightness": _brightness, "pooled": _pooled,
-         "every_other": _every_other}  # fmt: skip
+         "viterbi": _viterbi, "histogram": _histogram, "complex_product": _complex_product, "brightness": _brightness,
+         "pooled": _pooled, "every_other": _every_other}  # fmt: skip
 LIBRARY = Library("numpy", "NumPy", version, of)

@@ -176,6 +176,20 @@ def prefix_sum(torch: Any, given: Tensors) -> dict[str, Call]:
     return {"": lambda: torch.cumsum(x, 0), "out": lambda: torch.cumsum(x, 0, out=out)}
 
 
+def viterbi(torch: Any, given: Tensors) -> dict[str, Call]:
+    """From states in rows, and in columns."""
+    x, g, found = given["X"], given["g"], {}
+    for name, a, dim in (("rows", given["A"], 0), ("columns", given["A"].t().contiguous(), 1)):
+        def call(a: Any = a, dim: int = dim) -> Any:
+            best = g
+            for step in x:
+                best = torch.add(best.unsqueeze(1 - dim), a).amax(dim).add_(step)
+            return best
+
+        found[name] = call
+    return found
+
+
 def histogram(torch: Any, given: Tensors) -> dict[str, Call]:
     """Of integers, and of numbers between edges."""
     x, bins = given["X"], len(given["b"])
@@ -281,8 +295,8 @@ WORKS: dict[str, Callable[[Any, Tensors], dict[str, Call]]] = {
     "product": products, "softmax": softmax, "layer_norm": layer_norm, "bias_gelu": bias_gelu, "transpose": transpose,
     "running_sum": running_sum, "channels_last": turned_image, "attention": attention, "gru": gru,
     "lu": lu, "cholesky": cholesky, "substitution": substitution, "substitutions": substitution, "trmm": trmm,
-    "syrk": syrk, "prefix_sum": prefix_sum, "histogram": histogram, "complex_product": complex_product,
-    "brightness": brightness, "pooled": pooled, "every_other": every_other,
+    "syrk": syrk, "prefix_sum": prefix_sum, "viterbi": viterbi, "histogram": histogram,
+    "complex_product": complex_product, "brightness": brightness, "pooled": pooled, "every_other": every_other,
 }  # fmt: skip
 AFTER: dict[str, Callable[[Array, Given], Array]] = {  # of what is made, what the kernel returns
     "cholesky": lambda r, given: placed(r.T + np.tril(given["A"], -1)), "syrk": lambda r, given: lower(r),

@@ -111,6 +111,7 @@ SIZES = {
     "block": {"H": 5, "W": 5, "C": 16, "K": 24, "R": 3, "S": 3, "stride": 1},
     "lu": {"N": 33}, "cholesky": {"N": 33}, "substitution": {"N": 33}, "substitutions": {"N": 33, "M": 5},
     "trmm": {"M": 33, "N": 17}, "syrk": {"M": 33, "K": 17}, "band": {"N": 37, "H": 3}, "prefix_sum": {"N": 65},
+    "viterbi": {"T": 3, "N": 19},
     "histogram": {"N": 99, "B": 8}, "complex_product": {"N": 37}, "brightness": {"N": 37},
     "pooled": {"C": 3, "H": 5, "W": 19}, "every_other": {"N": 37},
     "attention": {"H": 2, "M": 5, "N": 5, "D": 64, "V": 64}, "gru": {"T": 3, "B": 2, "X": 16, "H": 16},
