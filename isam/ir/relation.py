@@ -14,7 +14,8 @@ import islpy as isl
 
 from isam.classes import dataclass
 from isam.ir.affine import Affine
-from isam.ir.poly import Map, Set, affine_map
+from isam.ir.poly import Map, Set, affine_map, make
+from isam.ir.poly_text import encode
 
 _IN, _OUT, _PARAM = isl.dim_type.in_, isl.dim_type.out, isl.dim_type.param
 T = TypeVar("T")
@@ -188,6 +189,20 @@ class Rel:
 
     def off(self, points: Region) -> Rel:
         return Rel(self.raw.subtract_domain(points.raw))
+
+    def given(self, params: Set) -> Rel:
+        """For these values of parameters only."""
+        return Rel(self.raw.intersect_params(params.raw.params()))
+
+    def put(self, name: str, value: Affine) -> Rel:
+        """With a parameter replaced, by what may mention it."""
+        at = self.raw.find_dim_by_name(_PARAM, encode(name))
+        if at < 0:
+            return self
+        old = f"{name} replaced"
+        row = Affine.of(old) - value
+        here = self.raw.set_dim_name(_PARAM, at, encode(old)).intersect_params(make((), eq=[row]).raw.params())
+        return Rel(here.project_out(_PARAM, here.find_dim_by_name(_PARAM, encode(old)), 1))
 
     def domain(self) -> Region:
         return Region(self.raw.domain())

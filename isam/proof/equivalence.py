@@ -8,12 +8,14 @@ shown; "not shown" counts as "not equal".
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
 
 from isam.classes import dataclass
+from isam.ir.affine import Affine
 from isam.ir.kernel import Access, Buffer, Item, Kernel, Recurrence, Source, Statement
+from isam.ir.poly import Set, make
 from isam.ir.relation import Region, Rel, TooMuch, bounded
 from isam.ir.verify import verify
 from isam.once import know, once
@@ -209,17 +211,23 @@ class _Pair:
         alike = {n for n in own & shared_buffers(self.a, self.b).keys() if self._equal(one[n], two[n])}
         laid = self._laid(own, one, two)
         laid += [x for x in self._twins(a, b, one, two) if x.name not in {y.name for y in laid}]
+        moving = [x for x in self._moving(a, b, loops) if self._equal(*x.at(Affine()).sides(one, two, self._ring))]
+        laid = [x for x in laid if x.name not in {y.name for y in moving}] + moving
+        before, behind = Affine.of(a.axis.name), Affine.of(a.axis.name) + 1
+        step = make((), [before, a.axis.extent - behind])
         for _ in range(ROUNDS):
-            left, right = self._unknown((one, two), (a, b), alike, laid, f"step {path}")
+            now = [x.at(before, step) for x in laid]
+            left, right = self._unknown((one, two), (a, b), alike, now, f"step {path}")
             self._bodies(a.body, b.body, left, right, (*loops, a), path)
             still = {n for n in alike if self._equal(left[n], right[n])}
-            holds = [x for x in laid if self._equal(*x.sides(left, right, self._ring))]
+            holds = [x for x in laid if self._equal(*x.at(behind, step).sides(left, right, self._ring))]
             if still == alike and len(holds) == len(laid):
                 break
             alike, laid = still, holds
         else:
             raise TooMuch("the steps of a loop were not related")
-        after = self._unknown((one, two), (a, b), alike, laid, f"after {path}", whole=True)
+        last = [x.at(a.axis.extent) for x in laid]
+        after = self._unknown((one, two), (a, b), alike, last, f"after {path}", whole=True)
         for memory, new in zip((one, two), after, strict=True):
             memory.update(new)
 
@@ -250,6 +258,23 @@ class _Pair:
                 if m is not None:
                     out.append(Laid(n, m, own[n].over.identity(), flip))
         return out
+
+    def _moving(self, a: Recurrence, b: Recurrence, loops: tuple[Recurrence, ...]) -> Iterator[Laid]:
+        """Buffers that only one kernel has, of which a step copies to or from one that both have: what they hold behind
+        a step, said for the one that comes next."""
+        counter, shared = a.axis.name, shared_buffers(self.a, self.b).keys()
+        around = tuple((r.axis.name, r.axis.extent) for r in loops)
+        for loop, flip in ((b, False), (a, True)):
+            for s in loop.body:
+                if not isinstance(s, Statement) or s.op != "copy" or not isinstance(x := s.sources[0], Access):
+                    continue
+                mine, other = (x, s.dest) if s.dest.buffer in shared else (s.dest, x)
+                if mine.buffer in shared or other.buffer not in shared:
+                    continue
+                over, names = self.execution.points(s, around), s.domain.names
+                path = Rel.affine(names, mine.index, over).inverse().then(Rel.affine(names, other.index, over))
+                if path.is_function():
+                    yield Laid(mine.buffer, other.buffer, path.put(counter, Affine.of(counter) - 1), flip, counter)
 
     def _alike(self, a: Value, b: Value) -> bool:
         same = a.over.rank == b.over.rank and a.over.inside(b.over) and b.over.inside(a.over)
@@ -298,12 +323,20 @@ class _Pair:
 @dataclass(frozen=True, slots=True)
 class Laid:
     """The second kernel's buffer ``name`` is the first's buffer ``of`` in another layout, where ``path`` says so
-    (``flip``: the other way)."""
+    (``flip``: the other way), before the step of a loop that its ``counter`` tells."""
 
     name: str
     of: str
     path: Rel
     flip: bool
+    counter: str = ""
+
+    def at(self, now: Affine, given: Set | None = None) -> Laid:
+        """Before another step, where it is ``given`` that there is one."""
+        if not self.counter:
+            return self
+        path = self.path.put(self.counter, now)
+        return replace(self, path=path if given is None else path.given(given))
 
     def sides(self, one: Memory, two: Memory, ring: Ring) -> tuple[Value, Value]:
         memory, source = (one, two) if self.flip else (two, one)

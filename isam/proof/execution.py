@@ -93,7 +93,7 @@ class Execution:
 
     def _statement(self, s: Statement, memory: Memory, kernel: Kernel, around: tuple[tuple[str, Affine], ...]) -> Value:
         o, ring = self.operations, self.operations.numbers.ring
-        over = self._points(s, around)
+        over = self.points(s, around)
         names, old, dtype = s.domain.names, memory[s.dest.buffer], kernel.buffer(s.dest.buffer).dtype
         if over.is_empty():
             return old
@@ -124,7 +124,8 @@ class Execution:
             return o.accumulate(s.op, old, dest, new, dtype, order)
         return ring.placed(dest, o.apply(s.op, (ring.through(dest, old), new), dtype, dtype, new.over))
 
-    def _points(self, s: Statement, around: tuple[tuple[str, Affine], ...]) -> Region:
+    def points(self, s: Statement, around: tuple[tuple[str, Affine], ...]) -> Region:
+        """Where a statement is carried out, in loops around it."""
         points = domain_set(s.domain, self.syms)
         if around:
             ge = [e for n, extent in around for e in (Affine.of(n), extent - n - 1)]

@@ -72,6 +72,12 @@ def _hoisted(of: Subject) -> Iterator[Steps]:
     yield taken_out(of.kernel)
 
 
+def _carried(of: Subject) -> Iterator[Steps]:
+    from isam.compiler.offers.carried import carried
+
+    yield carried(of.kernel)
+
+
 def _once(of: Subject) -> Iterator[Steps]:
     from isam.compiler.offers.temporaries import made_once
 
@@ -131,6 +137,8 @@ def _split(of: Subject) -> Iterator[Steps]:
 OFFERS = (
     Offer("hoisted", "sums that need nothing of the step before are made for all steps at once, before the loop",
           _recurs, _hoisted, "first: it alone takes work out of recurrent loops, which others leave alone"),
+    Offer("carried", "what a step reads of the step before, at another place of a buffer, is a temporary of its own",
+          _recurs, _carried, "beside `hoisted`, the other one for recurrent loops; it leaves as much work as there was"),
     Offer("once", "what was typed along an axis that it does not depend on is made once",
           _as_written, _once, "before all that does as much work in another way: this is less work"),
     Offer("everywhere", "temporaries that are made at some points only are made at all of a box, in larger calls",

@@ -1,6 +1,7 @@
 """Laws on statements: which there are, what they share, where they stand."""
 
 from isam.transforms.law import Transform
+from isam.transforms.statements.carried import ScalarReplacement
 from isam.transforms.statements.dead import Dead
 from isam.transforms.statements.duplicate import Duplicate, Unify
 from isam.transforms.statements.fission import Fission, Fusion
@@ -17,5 +18,6 @@ LAWS: tuple[Transform, ...] = (
     Fission(),
     Hoist(),
     Parts(),
+    ScalarReplacement(),
 )
 """In the order in which the search offers them."""
