@@ -430,3 +430,54 @@ def masked(where: str = "j <= i", first: str = "", to: str = "i, j", op: str = "
            read: str = "j") -> str:  # fmt: skip
     """A temporary that is made, and read, at some points only."""
     return MASKED.format(where=where, first=first, to=to, op=op, value=value, read=read)
+
+HELD = """kernel k(T, M)
+  in  x: f32[T, M]
+  out y: f32[T + 1, M]
+  forall i < M
+    y[0, i] = 2
+  loop t < T
+    forall i < M
+      y[t + 1, i] = y[t, i] * x[t, i]
+"""
+
+TWO_BACK = """kernel k(T, M)
+  in  x: f32[T, M]
+  out y: f32[T + 2, M]
+  forall i < M
+    y[0, i] = 1
+    y[1, i] = 2
+  loop t < T
+    forall i < M
+      y[t + 2, i] = y[t + 1, i] - y[t, i] * x[t, i]
+"""
+
+TABLE = """kernel k(M, N)
+  in    x: f32[M, N]
+  inout d: f32[M + 1, N + 1]
+  loop i < M
+    loop j < N
+      d[i + 1, j + 1] = max(d[i, j + 1], d[i + 1, j]) + d[i, j] * x[i, j]
+"""
+
+HELD_IN_PLACE = """kernel k(T, M)
+  inout y: f32[T + 2, M]
+  out   z: f32[T, M]
+  loop t < T
+    forall i < M
+      y[t, i] = y[t + 1, i] * 2
+      z[t, i] = y[t, i]
+"""
+
+ALL_BUT_LAST = """kernel k(T, M)
+  in   x: f32[T, M]
+  out  z: f32[T, M]
+  temp y: f32[T + 1, M]
+  forall i < M
+    y[0, i] = 1
+  loop t < T
+    forall i < M
+      z[t, i] = y[t, i] * x[t, i]
+    forall i < M where t < T - 1
+      y[t + 1, i] = z[t, i]
+"""

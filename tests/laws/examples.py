@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from tests.laws.example_kernels import (
     ADD,
+    ALL_BUT_LAST,
     BORDERED,
     CARRIED,
     COPY,
@@ -16,6 +17,8 @@ from tests.laws.example_kernels import (
     FILTER,
     FIXED,
     GATHERED,
+    HELD,
+    HELD_IN_PLACE,
     IMAGE,
     IN_PLACE,
     KEPT_PLACES,
@@ -40,7 +43,9 @@ from tests.laws.example_kernels import (
     SUM_TIMES,
     SUM_TIMES_LOOP,
     SUM_TIMES_SUM,
+    TABLE,
     TWINS,
+    TWO_BACK,
     TWO_LOOPS,
     TWO_SUMS,
     masked,
@@ -87,6 +92,11 @@ HOLDS: dict[str, tuple[str, ...]] = {
     "strassen": (EVEN.format(dtype="f32"), EVEN.format(dtype="i16")),
     "hoist": (RNN, STEPS, LOWER, TWO_LOOPS),
     "parts": (RNN, STEPS, LOWER, TWO_LOOPS, CARRIED, STEPS.replace("(T, S, M)", "(T, M)").replace("S", "T")),
+    "scalar-replacement": (
+        HELD, TWO_BACK, TABLE, HELD.replace("y[t, i] *", "y[t, M - 1 - i] *"),
+        HELD.replace("(T, M)", "(T, M >= 1)").replace("y[t, i]", "y[t, 0]"),
+        HELD.replace("* x[t, i]", "* x[t, i]\n    forall i < M, k < M\n      y[t + 1, i] += y[t, k]"),
+    ),
     **CONVERTED,
     "times-one": (TWO_SUMS.format(where=" where r <= k"), START_THEN, TWO_SUMS.format(where="").replace("f32", "i8")),
     "number-array": (NUMBER.replace("t[i] = 2", "t[i] = a[i] * 2"), MIXED, *pairs("max(a[i, j], 0) * b[j, i]")),
@@ -234,6 +244,13 @@ REFUSED: dict[str, tuple[str, ...]] = {
     "parts": (
         LOWER.replace("(T, M)", "(M)").replace("T", "9"), LOWER.replace("(T, M)", "(T, M, Q = T // 3)"),
         LOWER.replace("T", "T + 1").replace("(T + 1", "(T"),
+    ),
+    "scalar-replacement": (
+        HELD_IN_PLACE, RNN,
+        HELD.replace("out y", "inout y").replace("= y[t, i] *", "= y[t + 1, i] *"),
+        HELD.replace("out y", "inout y").replace("      y[t + 1, i]", "      y[0, i] = x[t, i]\n      y[t + 1, i]"),
+        HELD.replace("out y", "inout y").replace("      y[t + 1, i]", "      y[t, i] = x[t, i]\n      y[t + 1, i]"),
+        ALL_BUT_LAST,  # what the last step would leave is not there
     ),
     "times-one": (ADD.replace("a[i] + y[i]", "a[i] + a[i]"), EXTREMUM.format(dtype="f32", start="-inf"), PRODUCT),
     "number-array": (

@@ -138,7 +138,7 @@ OFFERS = (
     Offer("hoisted", "sums that need nothing of the step before are made for all steps at once, before the loop",
           _recurs, _hoisted, "first: it alone takes work out of recurrent loops, which others leave alone"),
     Offer("carried", "what a step reads of the step before, at another place of a buffer, is a temporary of its own",
-          _recurs, _carried, "beside `hoisted`, the other one for recurrent loops; it leaves as much work as there was"),
+          _recurs, _carried, "beside `hoisted`, the other one for recurrent loops; as much is left to do"),
     Offer("once", "what was typed along an axis that it does not depend on is made once",
           _as_written, _once, "before all that does as much work in another way: this is less work"),
     Offer("everywhere", "temporaries that are made at some points only are made at all of a box, in larger calls",

@@ -8,7 +8,8 @@ from dataclasses import replace
 from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.ir.kernel import Access, Axis, Buffer, Domain, Item, Kernel, Recurrence, Statement, recurrences
-from isam.transforms.edit import fresh, names_in, without_unused
+from isam.ir.verify import verify
+from isam.transforms.edit import fresh, lone, names_in, without_unused
 from isam.transforms.law import Correspondence, Rewrite, Site, Transform
 
 
@@ -23,24 +24,31 @@ class ScalarReplacement(Transform):
     grows = True
 
     def sites(self, kernel: Kernel) -> tuple[Site, ...]:
-        return tuple(Site.of(loop=n, read=m, buffer=r.buffer)
-                     for n, loop in enumerate(recurrences(kernel.body)) for m, r in enumerate(_reads(kernel, loop)))
+        found = ((Site.of(loop=n, read=m, buffer=r.buffer), _rewritten(kernel, loop, r))
+                 for n, loop in enumerate(recurrences(kernel.body)) for m, r in enumerate(_reads(loop)))  # fmt: skip
+        return tuple(site for site, made in found if not verify(made.kernel))
 
     def apply(self, kernel: Kernel, site: Site) -> Rewrite:
         if site not in self.sites(kernel):
             raise ValueError(f"'{self.law}' does not apply at {site}")
         loop = list(recurrences(kernel.body))[site["loop"]]
-        made = _Made(kernel, loop, list(_reads(kernel, loop))[site["read"]])
-        body = tuple(made.items(kernel.body))
-        new = without_unused(replace(kernel, body=body, buffers=(*kernel.buffers, made.temporary), template=None))
-        meaning = f"{site['buffer']} of the step before"
-        return Rewrite(new, Correspondence(tuple(made.origins), meanings=((made.temporary.name, meaning),)))
+        return _rewritten(kernel, loop, _reads(loop)[site["read"]])
+
+
+def _rewritten(kernel: Kernel, loop: Recurrence, read: _Read) -> Rewrite:
+    """The kernel with a temporary for what is read; none, where its first value or its last is not there to be copied
+    (``verify`` says so)."""
+    made = _Made(kernel, loop, read)
+    body = tuple(made.items(kernel.body))
+    new = without_unused(replace(kernel, body=body, buffers=(*kernel.buffers, made.temporary), template=None))
+    meaning = f"{read.buffer} of the step before"
+    return Rewrite(new, Correspondence(tuple(made.origins), meanings=((made.temporary.name, meaning),)))
 
 
 @dataclass(frozen=True, slots=True)
 class _Read:
     """What the statements of a loop read at one place of a buffer: its index, ``along``: the dimensions that they go
-    along, where all that lies there is meant. One of the others goes with the loop's counter."""
+    along, where all that lies there is meant."""
 
     buffer: str
     index: tuple[Affine, ...]
@@ -54,29 +62,32 @@ def _but(index: tuple[Affine, ...], along: frozenset[int]) -> list[Affine]:
     return [row for d, row in enumerate(index) if d not in along]
 
 
-def _reads(kernel: Kernel, loop: Recurrence) -> list[_Read]:
+def _reads(loop: Recurrence) -> list[_Read]:
     """What the loop's own statements read that steps before have written, and this one does not."""
-    counter, own = loop.axis.name, [s for s in loop.body if isinstance(s, Statement)]
     every, found = list(_statements(loop.body)), list[_Read]()
     for name in dict.fromkeys(s.dest.buffer for s in every):
         written = [s.dest for s in every if s.dest.buffer == name]
-        for s in own:
-            for a in s.reads:
-                along = frozenset(d for d, row in enumerate(a.index) if set(row.names) & set(s.domain.names))
-                read = _Read(name, a.index, along)
-                if a.buffer == name and _behind(read, written, counter) and not any(a in r for r in found):
-                    found.append(read)
-    outside = [a for s in every if s not in own for a in s.reads]
-    return [r for r in found if not any(a in r for a in outside)]
+        for s, a in _accesses(loop, name):
+            along = frozenset(d for d, row in enumerate(a.index) if set(row.names) & set(s.domain.names))
+            if not any(a in r for r in found) and _behind(a, written, loop.axis.name):
+                found.append(_Read(name, a.index, along))
+    return found
 
 
-def _behind(read: _Read, written: list[Access], counter: str) -> bool:
-    """Whether a read stands behind all that its loop writes, in the one dimension that goes with the counter."""
-    moving = [d for d, row in enumerate(read.index) if counter in row.names]
-    if len(moving) != 1:
-        return False
-    here, there = _ahead(read.index[moving[0]], counter), [_ahead(a.index[moving[0]], counter) for a in written]
-    return here is not None and all(n is not None and here < n for n in there)
+def _accesses(loop: Recurrence, name: str) -> list[tuple[Statement, Access]]:
+    """The reads of a buffer by a loop's own statements."""
+    own = [s for s in loop.body if isinstance(s, Statement)]
+    return [(s, a) for s in own for a in s.reads if a.buffer == name]
+
+
+def _behind(read: Access, written: list[Access], counter: str) -> bool:
+    """Whether a read stands behind all that its loop writes, along one dimension that goes with the counter."""
+
+    def along(dim: int) -> bool:
+        here, there = _ahead(read.index[dim], counter), [_ahead(a.index[dim], counter) for a in written]
+        return here is not None and all(n is not None and here < n for n in there)
+
+    return any(map(along, range(len(read.index))))
 
 
 def _ahead(row: Affine, counter: str) -> int | None:
@@ -98,13 +109,25 @@ class _Made:
     def __init__(self, kernel: Kernel, loop: Recurrence, read: _Read):
         self.loop, self.read = loop, read
         buffer, taken = kernel.buffer(read.buffer), names_in(kernel)
+        self.sizes = {s.name for s in kernel.syms}
         name = fresh(taken, f"{read.buffer}_before")
         self.along = sorted(read.along)
-        shape = tuple(buffer.shape[d] for d in self.along)
+        shape = tuple(self.extent(d, buffer.shape[d]) for d in self.along)
         self.temporary = Buffer(name, shape, buffer.dtype, "temp", declared=False)
         self.axes = tuple(Axis(fresh({*taken, name}, f"{name}_{n}"), e) for n, e in enumerate(shape))
         self.origins: list[tuple[int, ...]] = []
         self.at = 0  # the statement that comes next
+
+    def extent(self, dim: int, whole: Affine) -> Affine:
+        """How far the reads go along a dimension: all of it, or an axis that each of them goes along alone."""
+        found = set[Affine]()
+        for s, a in _accesses(self.loop, self.read.buffer):
+            if a in self.read:
+                row = a.index[dim]
+                alone = lone(row) and row.names[0] in s.domain.names
+                found.add(s.domain.extent(row.names[0]) if alone else whole)
+        one = found.pop() if len(found) == 1 else whole
+        return one if self.sizes.issuperset(one.names) else whole
 
     def items(self, body: tuple[Item, ...]) -> Iterator[Item]:
         for it in body:

@@ -134,6 +134,30 @@ loop t < T
     h[j] = tanh(a[j])
     ys[t, j] = h[j]
 """
+ROWS_HEAD = "in x: f32[T, 3]\nout y: f32[T + 1, 3]\nout z: f32[3]"
+ROWS = """
+forall j < 3
+  y[0, j] = 2
+loop t < T
+  forall j < 3
+    y[t + 1, j] = y[t, j] * x[t, j]
+forall j < 3
+  z[j] = y[T, j]
+"""
+ROWS_HELD = """
+temp s: f32[3]
+forall j < 3
+  y[0, j] = 2
+  s[j] = 2
+loop t < T
+  forall j < 3
+    y[t + 1, j] = s[j] * x[t, j]
+  forall j < 3
+    s[j] = y[t + 1, j]
+forall j < 3
+  z[j] = s[j]
+"""
+
 HOISTED = """
 temp p: f32[T, 3]
 forall t < T, j < 3
@@ -245,6 +269,12 @@ forall i < M, j < N, k < K
     Pair("Winograd F(2, 3)", WINOGRAD_HEAD, DIRECT, WINOGRAD),
     Pair("Strassen, one level", STRASSEN_HEAD, BLOCKS, STRASSEN),
     Pair("an input projection is hoisted", LOOP_HEAD, RNN, HOISTED, "T"),
+    Pair("a row is held", ROWS_HEAD, ROWS, ROWS_HELD, "T"),
+    Pair("a row is held no more", ROWS_HEAD, ROWS_HELD, ROWS, "T"),
+    Pair("what is held goes to the row", ROWS_HEAD, ROWS, ROWS_HELD.replace("y[t + 1, j] = s", "s[j] = s")
+         .replace("s[j] = y[t + 1, j]", "y[t + 1, j] = s[j]"), "T"),
+    Pair("a row is held the other way round", ROWS_HEAD, ROWS, ROWS_HELD.replace("= s[j]", "= s[2 - j]")
+         .replace("s[j] = y[t + 1, j]", "s[2 - j] = y[t + 1, j]"), "T"),
     Pair("a statement that nobody reads", VECTOR, _one("x[i] + z[i]"), _one("x[i] + z[i]") + "\n  d[i] = exp(x[i])"),
     Pair("recomputed, in another layout, with a reciprocal", SOFT_HEAD, SOFTMAX, RECOMPUTED, "M, N"),
     Pair("sigmoid by tanh", VECTOR, _one("sigmoid(x[i])"), _one("0.5 * tanh(0.5 * x[i]) + 0.5")),
@@ -333,6 +363,13 @@ FORGED = (
          .replace("forall t < T, j < 3\n", "forall t < T + 1, j < 3\n").replace("a[j] = p[t, j]", "a[j] = p[t + 1, j]"), "T"),
     Pair("hoisted, one step for all", LOOP_HEAD, RNN, HOISTED.replace("x[t, k]", "x[0, k]"), "T >= 1"),
     Pair("hoisted, and added again", LOOP_HEAD, RNN, HOISTED.replace("    a[j] = p[t, j]", "    a[j] = p[t, j] + p[t, j]"), "T"),
+    Pair("a row is held a step too long", ROWS_HEAD, ROWS, ROWS_HELD.replace("s[j] = y[t + 1, j]", "s[j] = y[t, j]"), "T"),
+    Pair("a row is held, begun with another number", ROWS_HEAD, ROWS, ROWS_HELD.replace("s[j] = 2", "s[j] = 3"), "T"),
+    Pair("a row is held, but for one element", ROWS_HEAD, ROWS, ROWS_HELD.replace(
+        "  forall j < 3\n    s[j] = y", "  forall j < 2\n    s[j] = y"), "T"),
+    Pair("a row is held, and changed", ROWS_HEAD, ROWS, ROWS_HELD + "forall j < 3\n  z[j] = s[0]\n", "T"),
+    Pair("a row is held, a row later at the end", ROWS_HEAD, ROWS, ROWS_HELD.replace("z[j] = s[j]", "z[j] = y[T - 1, j]"), "T >= 1"),
+    Pair("a row is held the wrong way round", ROWS_HEAD, ROWS, ROWS_HELD.replace("s[j] = y[t + 1, j]", "s[2 - j] = y[t + 1, j]"), "T"),
     Pair("a loop one step short", LOOP_HEAD, RNN, RNN.replace("t < T", "t < T - 1"), "T >= 1"),
     Pair("the state is used after it is replaced", LOOP_HEAD, RNN, RNN.replace("    h[j] = tanh(a[j])\n    ys[t, j] = h[j]",
          "    ys[t, j] = h[j]\n    h[j] = tanh(a[j])"), "T"),
