@@ -78,6 +78,12 @@ def _carried(of: Subject) -> Iterator[Steps]:
     yield carried(of.kernel)
 
 
+def _aside(of: Subject) -> Iterator[Steps]:
+    from isam.compiler.offers.aside import set_aside
+
+    yield set_aside(of.kernel)
+
+
 def _once(of: Subject) -> Iterator[Steps]:
     from isam.compiler.offers.temporaries import made_once
 
@@ -139,6 +145,8 @@ OFFERS = (
           _recurs, _hoisted, "first: it alone takes work out of recurrent loops, which others leave alone"),
     Offer("carried", "what a step reads of the step before, at another place of a buffer, is a temporary of its own",
           _recurs, _carried, "beside `hoisted`, the other one for recurrent loops; as much is left to do"),
+    Offer("aside", "what a block reads of a buffer that it goes on to overwrite is copied first",
+          _as_written, _aside, "beside `carried`: the other one that takes reads away from what is written"),
     Offer("once", "what was typed along an axis that it does not depend on is made once",
           _as_written, _once, "before all that does as much work in another way: this is less work"),
     Offer("everywhere", "temporaries that are made at some points only are made at all of a box, in larger calls",
