@@ -130,9 +130,13 @@ class Nest:
         """Calls; of a sum those that keep its unit so long that much else fits beside them count as their cycles."""
         if not self.reduced:
             return self.calls()
+        return self.calls() * (self.cycles if self.cycles >= LONG else 1.0)
+
+    @cached_property
+    def cycles(self) -> float:
+        """Of a call of full size."""
         lengths = {i: self.unit(k) for i, k in self.mapping.axes if k in self.extents}
-        cycles = self.instruction.cost.cycles(self.instruction.sizes_of(lengths))
-        return self.calls() * (cycles if cycles >= LONG else 1.0)
+        return self.instruction.cost.cycles(self.instruction.sizes_of(lengths))
 
 
 Call = tuple[Nest, dict[str, Affine], dict[str, int], tuple[Tile, ...]]  # nest, point, sizes, a tile per operand

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import product
 from math import ceil, inf, prod
 
@@ -163,10 +164,11 @@ class Waits:
         return rows - hidden + SEEN * hidden + self.results * (parts - 1)
 
 
-def even(length: int, most: int, unit: int) -> list[int]:
+@lru_cache(1 << 10)  # of most blocks the same few are asked
+def even(length: int, most: int, unit: int) -> tuple[int, ...]:
     """Blocks of at most about ``most`` elements, in multiples of ``unit``: of sizes as even as can be; and such that no
     block is left over, only what is less than a unit."""
     alike = ceil(ceil(length / ceil(length / most)) / unit) * unit
     units = length // unit
     divides = next((n for n in range(min(most // unit, units), 0, -1) if units % n == 0), 0)
-    return [alike, divides * unit] if divides else [alike]
+    return (alike, divides * unit) if divides else (alike,)
