@@ -154,7 +154,8 @@ class Context:
 
     def le(self, a: Affine | int, b: Affine | int) -> bool:
         """Whether ``a <= b`` is proved."""
-        a, b = Affine.lift(a), Affine.lift(b)
+        if type(a) is not Affine or type(b) is not Affine:
+            a, b = Affine.lift(a), Affine.lift(b)
         return a.const <= b.const if a.terms == b.terms else self.nonneg(b - a)
 
     def equal(self, a: Affine, b: Affine) -> bool:

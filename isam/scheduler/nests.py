@@ -108,6 +108,11 @@ class Nest:
         return {}
 
     @cached_property
+    def beside(self) -> dict[int, tuple[Nest, dict[str, frozenset[str]] | None]]:
+        """Of nests after it, which loops they may share with it, as far as that was asked; by their numbers."""
+        return {}
+
+    @cached_property
     def reduced(self) -> tuple[str, ...]:
         """Axes that no written operand mentions."""
         used = {n for u in self.uses if u.writes for row in u.index for n in row.names}

@@ -201,7 +201,8 @@ class Residency:
             if key[0] == self.system.home and None in offsets(key[1], copy, tile, self.scope.variables):
                 continue  # an index that runs within a block of a panel: what lies there is not shown
             if place is not None and self._aligned(place) and self._leads(key[0], memory, dtype):
-                options.append(End(key[0], lambda t, k=key, c=copy: within(k[1], c, t, self.scope.variables)))
+                options.append(End(key[0], lambda t, k=key, c=copy, p=place:
+                                   p if t is tile else within(k[1], c, t, self.scope.variables)))  # fmt: skip
         if not options or self.fit.route(self.system.home, memory, dtype):
             options.append(End(self.system.home, self.home))
         if len(options) > 1:

@@ -27,7 +27,7 @@ def other(text: str) -> str:
 def test_what_is_read_afterwards_belongs_to_the_question():
     before, read = parse(UNREAD), parse(READ)
     assert Equivalence().judge(before, parse(other(UNREAD)))
-    know(equivalence._shown, read, equivalence._shown(before))
+    know(equivalence._answers, read, equivalence._answers(before))
     assert not Equivalence().judge(read, parse(other(READ)))
 
 
@@ -37,7 +37,7 @@ def test_so_do_the_buffers():
 
     before, short = parse(text(8)), parse(text(6).replace("y: f32[N]", "y: f32[6]").replace("i < N\n", "i < 6\n"))
     assert Equivalence().judge(before, parse(text(8)))
-    know(equivalence._shown, short, equivalence._shown(before))
+    know(equivalence._answers, short, equivalence._answers(before))
     assert not Equivalence().judge(short, parse(other(str(short))))
 
 
