@@ -115,11 +115,15 @@ def cache_blocks(
     cache, part = near_cache(system), filled(main, width, system, held)
     waits = Waits(main, width, system, along)
     best: tuple[float, int, int] | None = None
+    seen = set[tuple[int, int, float, bool]]()  # blocks of one size, whatever part of the cache they are to fill
     for step, fill in product(parts, sorted({part, *(f for f in FULLER if f > part)})):
         room = max(1, int(fill * cache))
         share = min(1, step / min(n, room / WAYS / line)) if laid else 1
         most = int(share * room / (step * column)) // unit * unit
         for columns in even(m, max(unit, most), unit):
+            if (size := (columns, step, share, most > 0)) in seen:
+                continue
+            seen.add(size)
             crowded = max(0.0, columns * step * column / share / cache - part) if cache else 0.0
             seconds = waits.seconds(columns, -(-n // step)) + CROWDED * crowded * waits.calls
             seconds *= LEFT_OVER ** ((n % step > 0) + (m // unit * unit % columns > 0))
