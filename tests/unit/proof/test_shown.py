@@ -47,3 +47,11 @@ def test_a_step_is_shown_once(monkeypatch):
     monkeypatch.setattr(equivalence._Pair, "differences", lambda *_: ("asked again",))
     assert Equivalence().judge(before, after)
     assert not Equivalence().judge(before, parse(other(READ)))
+
+
+def test_nor_is_what_was_not_shown(monkeypatch):
+    before, after = parse(READ), parse(other(READ))
+    said = Equivalence().judge(before, after)
+    monkeypatch.setattr(equivalence._Pair, "differences", lambda *_: ("asked again",))
+    assert not said
+    assert Equivalence().judge(before, after) == said

@@ -254,8 +254,8 @@ def test_no_block_that_waits_is_taken(sizes):
 
 @pytest.mark.parametrize("most", [1, 3, 7, 40, 100])
 def test_the_cheapest_are_those_of_all(most):
-    """Whatever is left out unseen, or not looked at to the end, costs more than every block that is kept; equal ones are
-    told apart by rank."""
+    """Whatever is left out unseen, or not looked at to the end, costs more than every block that is kept; equal ones
+    are told apart by rank."""
     for seed in range(20):
         draw = Random(seed)
         found = [Block((("i", n),), float(draw.randrange(12))) for n in range(40)]
