@@ -112,9 +112,9 @@ class DryRun:
         each = enumerate(zip(calls, located, places, units, strict=True))
         for n, ((nest, point, sizes, _), one, there, unit) in each:
             mine = {u.name: Operand(u.name, t, there[u.name], u.dims) for u, t, _ in one}
-            operands = tuple(mine[o.operand] for o in nest.mapping.operands)
+            operands = tuple([mine[o.operand] for o in nest.mapping.operands])
             around = ((t, Affine.of(t)) for t in nest.mapping.loops)
-            where = (*around, *((nest.own.get(a, a), p) for a, p in point.items()))
+            where = (*around, *([(nest.own.get(a, a), p) for a, p in point.items()] if nest.own else point.items()))
             name, taken = nest.instruction.name, tuple(sizes.items())
             self.scope.out.append(Issue(unit, name, taken, operands, nest.number, where, joined=n > 0))
         for key, tile, alone in landed:
@@ -276,19 +276,23 @@ def _meeting(uses: tuple[Use, ...], others: tuple[Use, ...]) -> _Meeting:
 @dataclass(eq=False)
 class _Step:
     """What calls of one step write, as far as there is room for it. ``held``: what must stay meanwhile; ``before``:
-    what the state said of the tiles that have a place now."""
+    what the state said of the tiles that have a place now; ``read``: what keeps its own place as well until the end."""
 
     state: MachineState
     held: set[Key]
     before: dict[Key, Copy | None] = field(default_factory=dict)
+    read: list[Key] = field(default_factory=list)
 
     def put(self, key: Key, copy: Copy) -> None:
         """Takes a place: another output may ask for room. What is read elsewhere keeps its own until the step ends."""
-        old = self.before.setdefault(key, self.state.copies.get(key))
+        now = self.state.copies.get(key)
+        old = self.before.setdefault(key, now)
         if old is not None and key in self.held and old.place != copy.place:
             self.state.put(_reading(key), replace(old, dirty=False))
             self.held.add(_reading(key))
-        self.state.put(key, copy)
+            self.read.append(_reading(key))
+        if copy is not now:
+            self.state.put(key, copy)
         self.held.add(key)
 
     def undo(self) -> None:
@@ -300,7 +304,7 @@ class _Step:
                 self.state.drop(key)
 
     def close(self) -> None:
-        for key in map(_reading, self.before):
+        for key in self.read:
             if key in self.state.copies:
                 self.state.drop(key)
 

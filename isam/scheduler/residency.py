@@ -333,6 +333,8 @@ class Residency:
             self._outdate(use, tile, key, pinned)
         if mine is not None and (use.reads or key not in pinned):
             place = mine.place
+            if mine.dirty:
+                return place, mine
         else:
             place = self.room(memory, tile, pinned, form)
         return place, self.fit.copy(memory, tile, place, True, form)
