@@ -15,6 +15,7 @@ from isam.classes import dataclass
 from isam.diagnostics import NOWHERE, Loc
 from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
+from isam.once import once
 
 # Operations. A statement has exactly one; `arity` counts its sources (an accumulation's destination is not one).
 UNARY = ("copy", "cast", "cast_sat", "neg", "exp", "log", "tanh", "sigmoid", "erf", "sin", "cos", "sqrt", "rsqrt",
@@ -311,6 +312,7 @@ class Kernel:
             template=None,
         )
 
+    @once
     def __str__(self) -> str:
         from isam.ir.text import print_kernel
 

@@ -12,6 +12,8 @@ from typing import Any, Protocol
 from isam.ir.instruction import Instruction
 from isam.ir.spacing import TOGETHER, Spacing
 
+KINDS = 64  # of kernels for which the instructions of a machine are remembered
+
 
 class Unread(Protocol):
     """An instruction that is a text still. ``types``, ``calls``: element types and operations that a kernel must have
@@ -91,6 +93,7 @@ class Some(Sequence[Instruction]):
     def __init__(self, table: Table, names: Sequence[str], spacing: Spacing = TOGETHER):
         self.table, self.names, self.spacing = table, tuple(names), spacing
         self.fit: dict[Hashable, tuple[Instruction, ...]] = {}
+        self._fewer: dict[Hashable, Some] = {}  # see ``that_may_fit``
 
     def __getitem__(self, at: Any) -> Any:
         if isinstance(at, slice):
@@ -106,8 +109,13 @@ class Some(Sequence[Instruction]):
     def that_may_fit(self, dtypes: frozenset[str], operations: frozenset[str]) -> Some:
         """Without those that a kernel of these element types and operations cannot use, as far as that is known without
         reading."""
-        some = [n for n in self.names if self.table.may_fit(n, dtypes, operations)]
-        return Some(self.table, some, self.spacing)
+        key = dtypes, operations
+        if key not in self._fewer:
+            if len(self._fewer) >= KINDS:
+                self._fewer.clear()
+            some = [n for n in self.names if self.table.may_fit(n, dtypes, operations)]
+            self._fewer[key] = Some(self.table, some, self.spacing)
+        return self._fewer[key]
 
 
 def spacing_of(instructions: Sequence[Instruction]) -> Spacing:

@@ -9,10 +9,9 @@ from isam.classes import dataclass
 from isam.ir.dtype import ANY
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import Kernel
-from isam.ir.table import Some
+from isam.ir.table import KINDS, Some
 from isam.once import once
 
-KINDS = 64  # of kernels for which the instructions of a machine are remembered
 MIRROR = {"gt": "lt", "ge": "le"}  # a > b is b < a
 
 

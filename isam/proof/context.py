@@ -40,6 +40,7 @@ class Context:
     placed: set[tuple[int, int]] = field(default_factory=set)  # operands, by identity, that are: see ``bounds``
     _lower: dict[tuple[tuple[str, int], ...], int | None] = field(default_factory=dict)
     _upper: dict[tuple[tuple[str, int], ...], int | None] = field(default_factory=dict)
+    _le: dict[tuple[Affine, Affine], bool] = field(default_factory=dict)
     _left: dict[tuple[int, tuple[tuple[str, int], ...]], int | None] = field(default_factory=dict)  # see ``remainder``
     _at: dict[str, int] = field(default_factory=dict)
     _more: dict[Var, Context] = field(default_factory=dict)  # see ``with_var``
@@ -52,6 +53,7 @@ class Context:
             self.vars = reached
             self._lower.clear()  # found with the bounds as they were given
             self._upper.clear()
+            self._le.clear()
 
     def with_var(self, var: Var) -> Context:
         got = self._more.get(var)
@@ -154,8 +156,14 @@ class Context:
 
     def le(self, a: Affine | int, b: Affine | int) -> bool:
         """Whether ``a <= b`` is proved."""
-        a, b = Affine.lift(a), Affine.lift(b)
-        return a.const <= b.const if a.terms == b.terms else self.nonneg(b - a)
+        if type(a) is not Affine or type(b) is not Affine:
+            a, b = Affine.lift(a), Affine.lift(b)
+        if a.terms == b.terms:
+            return a.const <= b.const
+        key = a, b
+        if key not in self._le:
+            self._le[key] = self.nonneg(b - a)
+        return self._le[key]
 
     def equal(self, a: Affine, b: Affine) -> bool:
         """Whether ``a == b`` is proved."""

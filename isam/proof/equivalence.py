@@ -30,6 +30,7 @@ from isam.proof.viewed import in_rows
 ROUNDS = 12
 UNWRITTEN = ("V420", "V421")  # an output left as it was is compared as such
 Question = tuple[object, ...]
+Answers = dict[Question, tuple[str, ...]]
 LICENCES = (Licence(free=False), Licence(free=False, scaled=True),
             *(Licence(finite=f, scaled=s) for f in (False, True) for s in (False, True)))  # fmt: skip
 """From the least that may be used to the most."""
@@ -57,15 +58,15 @@ class Equivalence:
 
     def __init__(self) -> None:
         self._executions: dict[tuple[object, ...], Execution] = {}
-        self._shown: set[Question] = set()
+        self._answers: Answers = {}
 
     def judge(self, before: Kernel, after: Kernel, claimed: Sequence[str] = ("exact",)) -> Verdict:
         """``claimed``: the numerics that the step says it needs; less is tried only where it claims none.
 
         What the user of ``before`` does not permit is never used.
         """
-        self._shown = _shown(before)
-        know(_shown, after, self._shown)
+        self._answers = _answers(before)
+        know(_answers, after, self._answers)
         before = parted(before, after)
         faults = _faults(before) or _faults(after)
         if not faults:
@@ -96,14 +97,13 @@ class Equivalence:
     def _asked(self, a: Kernel, b: Kernel, seen: frozenset[str], licence: Licence) -> tuple[str, ...]:
         """As :meth:`_Pair.differences`, looked for once."""
         asked = _question(a, b, seen, licence)
-        if asked in self._shown:
-            return ()
+        if asked in self._answers:
+            return self._answers[asked]
         key = (licence, a.syms)
         if key not in self._executions:
             self._executions[key] = Execution(Operations(licence), a.syms)
         found = _Pair(self._executions[key], a, b).differences(seen)
-        if not found:
-            self._shown.add(asked)
+        self._answers[asked] = found
         return found
 
 
@@ -119,10 +119,10 @@ def _faults(kernel: Kernel) -> list[str]:
 
 
 @once
-def _shown(kernel: Kernel) -> set[Question]:
-    """What was shown of a kernel and of those that it became, kept with them: chains that begin with the same kernel
-    share steps."""
-    return set()
+def _answers(kernel: Kernel) -> Answers:
+    """What was not shown of a kernel and of those that it became, by question, kept with them: chains that begin with
+    the same kernel share steps."""
+    return {}
 
 
 def _question(a: Kernel, b: Kernel, seen: frozenset[str], licence: Licence) -> Question:

@@ -35,6 +35,7 @@ class Legality:
     formed: list[Violation] | None = None  # see ``points.check_form``
     streams: dict[str, str] = field(init=False)  # of units and clusters: the replica that has them, or ''
     _everywhere: Context | None = None
+    _reserved: dict[str, int] = field(default_factory=dict)
     _signatures: dict[tuple, Signature] = field(default_factory=dict)
     judge: Judge = field(init=False)
     _of: dict[int, tuple[Issue, Signature]] = field(default_factory=dict)
@@ -78,9 +79,12 @@ class Legality:
 
     def reserved(self, memory: str) -> int:
         """Bytes of slots at the end of a memory with explicit addresses."""
-        s = self.schedule
-        mine = [w for w in s.workspace if resolve(s.system, w.memory) == memory]
-        return sum(-(-w.bytes // w.align) * w.align for w in mine)
+        known = self._reserved.get(memory)
+        if known is None:
+            s = self.schedule
+            mine = [w for w in s.workspace if resolve(s.system, w.memory) == memory]
+            known = self._reserved[memory] = sum(-(-w.bytes // w.align) * w.align for w in mine)
+        return known
 
     # signatures ---------------------------------------------------------------------------------------------------
     def signature(self, issue: Issue) -> Signature:

@@ -78,6 +78,7 @@ class Order:
     _done: dict[int, Items] = field(default_factory=dict)
     _common: dict[tuple[int, ...], dict[int, Counter[Item]]] = field(default_factory=dict)  # see ``_shared``
     _digits: dict[Conflict, dict[str, str]] = field(default_factory=dict)
+    _bases: dict[object, Box] = field(default_factory=dict)  # instances of a statement that touch some elements
     _steps: Steps = field(init=False)
     _fresh: int = 0
 
@@ -381,7 +382,11 @@ class Order:
     def _precedes(self, c: Conflict, box: Box, ctx: Context, before: Done, inside: Done) -> bool:
         """Whether everything is done that must be, of the first statement, before the second one's ``box``."""
         elements = touched(c.second, box, self.names[c.after])
-        base = preimage(c.first, elements, self.names[c.before], self.domains[c.before], ctx)
+        asked = c.before, c.first.index, elements, ctx
+        base = self._bases.get(asked)
+        if base is None:
+            base = preimage(c.first, elements, self.names[c.before], self.domains[c.before], ctx)
+            self._bases[asked] = base
         if alike := self._alike(c):
             base = within(base, self.names[c.before], alike, dict(zip(self.names[c.after], box, strict=True)), ctx)
         have = [*before.get(c.before, []), *inside.get(c.before, [])]

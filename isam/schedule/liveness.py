@@ -35,6 +35,7 @@ class Flow:
     def __init__(self, schedule: Schedule):
         self.schedule = schedule
         self._effects: dict[int, Effect] = {}
+        self._formals: dict[tuple[str, str], Buffer] = {}
         self._keep: list[Node] = []  # ids stay valid while their nodes live
 
     def cell(self, o: Operand) -> Cell | None:
@@ -43,7 +44,11 @@ class Flow:
         return (memory.name, o.place.cell or 0) if memory.kind == COUNTED else None
 
     def formal(self, issue: Issue, o: Operand) -> Buffer:
-        return self.schedule.system.instructions[issue.instruction].operand(o.name)
+        key = issue.instruction, o.name
+        known = self._formals.get(key)
+        if known is None:
+            known = self._formals[key] = self.schedule.system.instructions[key[0]].operand(o.name)
+        return known
 
     def effect(self, node: Node) -> Effect:
         known = self._effects.get(id(node))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from isam.classes import dataclass
@@ -280,7 +280,15 @@ class Schedule:
 
     def dtype(self, buffer: str) -> str:
         """The element type of a buffer of the kernel, or of a literal (named ``#dtype:value``)."""
-        return literal_dtype(buffer) if is_literal(buffer) else self.kernel.buffer(buffer).dtype
+        known = self._dtypes.get(buffer)
+        if known is None:
+            known = literal_dtype(buffer) if is_literal(buffer) else self.kernel.buffer(buffer).dtype
+            self._dtypes[buffer] = known
+        return known
+
+    @cached_property
+    def _dtypes(self) -> dict[str, str]:
+        return {}
 
     @once
     def called(self) -> frozenset[str]:

@@ -58,6 +58,7 @@ class Writer:
 
     def __init__(self, instructions: Mapping[str, instruction.Instruction] | None = None):
         self.instructions = instructions or {}
+        self._known: dict[int, tuple[Any, Any]] = {}  # by the numbers of records, which they keep
 
     def value(self, v: Any) -> Any:
         kind = type(v)
@@ -66,7 +67,10 @@ class Writer:
         if kind is tuple:
             return [self.value(x) for x in v]
         if kind in _NAMES:
-            return self.record(v)
+            known = self._known.get(id(v))
+            if known is None:
+                known = self._known[id(v)] = v, self.record(v)
+            return known[1]
         if isinstance(v, (int, str)):
             return v
         if isinstance(v, float):

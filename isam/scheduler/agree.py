@@ -147,9 +147,7 @@ def _seconds(some: Sequence[Nest], nests: Sequence[Nest], kernel: Kernel, system
     """What calls take, and moves: what is touched in equal tiles one after the other stays in between."""
     total = 0.0
     for n in some:
-        lengths = {i: n.unit(k) for i, k in n.mapping.axes if k in n.extents}
-        cycles = n.instruction.cost.cycles(n.instruction.sizes_of(lengths))
-        total += _calls(n) * cycles / max(u.clock for u in system.units_of(n.instruction.name))
+        total += _calls(n) * n.cycles / max(u.clock for u in system.units_of(n.instruction.name))
     mine = {n.number for n in some}
     for buffer in dict.fromkeys(u.buffer for n in some for u in n.uses if not is_literal(u.buffer)):
         others = any(u.buffer == buffer for n in nests if n.number not in mine for u in n.uses)

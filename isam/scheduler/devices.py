@@ -38,6 +38,7 @@ class Devices:
         self.system, self.trace, self.scope = system, trace, scope
         self._open: list[_Run] = []
         self._streams: dict[str, tuple[tuple[str, ...], ...]] = {}
+        self._able: dict[tuple[str, int], list[tuple[str, ...]]] = {}  # those of them that have so many units
         self._alone = len(system.units) == 1
 
     def streams(self, instruction: str) -> tuple[tuple[str, ...], ...]:
@@ -49,7 +50,9 @@ class Devices:
     def units(self, calls: Sequence[Call]) -> list[str]:
         """A unit for each of the calls of one step."""
         name = calls[0][0].instruction.name
-        able = [s for s in self.streams(name) if len(s) >= len(calls)]
+        able = self._able.get((name, len(calls)))
+        if able is None:
+            able = self._able[name, len(calls)] = [s for s in self.streams(name) if len(s) >= len(calls)]
         if len(able) == 1 and (len(calls) > 1 or len(able[0]) == 1):
             units = able[0]
         else:

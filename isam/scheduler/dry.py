@@ -19,7 +19,7 @@ from isam.scheduler.state import STAGED, Copy, Key, MachineState
 from isam.scheduler.tiles import disjoint, mentions
 from isam.system.graph import System
 
-Located = tuple[Use, Tile, str]  # an operand, what it covers, and the memory it lies in
+Located = tuple[Use, Tile, Key | None]  # an operand, what it covers, and its copy's name; None: it stays at home
 AHEAD = 16  # calls among which one that may start with another is looked for
 Landed = tuple[Key | None, Tile, bool]  # where an output lands, and whether that copy was the only fresh one before
 
@@ -86,14 +86,15 @@ class DryRun:
 
     def _issue(self, calls: list[Call]) -> None:
         """Calls with all their operands in place."""
-        located = [list(zip(nest.uses, tiles, self._memories(nest, tiles), strict=True)) for nest, _, _, tiles in calls]
+        located = [self._located(nest, tiles) for nest, _, _, tiles in calls]
         several = len(calls) > 1
-        parted = several and any(one[i][2] != located[0][i][2] for i in _shared(calls[0][0]) for one in located)
+        shared = _shared(calls[0][0]) if several else ()
+        parted = any(_memory(one[i]) != _memory(located[0][i]) for i in shared for one in located)
         if parted or (several and self._expels(located) and not self._expels(located[:1])):
             for c in calls:  # one after the other: results stay where they are, what is shared is in one memory
                 self._issue([c])
             return
-        pinned = {k for one in located for o in one if (k := self._key(*o)) is not None}
+        pinned = {k for one in located for _, _, k in one if k is not None}
         try:
             places = [self._read(one, pinned) for one in located]
         except NoSchedule as no:  # what the call holds already may lie in the middle of what room there is
@@ -111,9 +112,9 @@ class DryRun:
         each = enumerate(zip(calls, located, places, units, strict=True))
         for n, ((nest, point, sizes, _), one, there, unit) in each:
             mine = {u.name: Operand(u.name, t, there[u.name], u.dims) for u, t, _ in one}
-            operands = tuple(mine[o.operand] for o in nest.mapping.operands)
+            operands = tuple([mine[o.operand] for o in nest.mapping.operands])
             around = ((t, Affine.of(t)) for t in nest.mapping.loops)
-            where = (*around, *((nest.own.get(a, a), p) for a, p in point.items()))
+            where = (*around, *([(nest.own.get(a, a), p) for a, p in point.items()] if nest.own else point.items()))
             name, taken = nest.instruction.name, tuple(sizes.items())
             self.scope.out.append(Issue(unit, name, taken, operands, nest.number, where, joined=n > 0))
         for key, tile, alone in landed:
@@ -124,19 +125,19 @@ class DryRun:
                     self.data.state.drop(other)
 
     def _read(self, located: list[Located], pinned: set[Key]) -> dict[str, Place]:
-        return {u.name: self.data.read(u, t, m, pinned)[0] for u, t, m in located if u.reads}
+        return {u.name: self.data.read(u, t, k, pinned) for u, t, k in located if u.reads}
 
     def _held(self, located: list[list[Located]], pinned: set[Key]) -> set[Key]:
         """What calls read has to stay while room is made for their results, boxes that it lies in as well."""
         longer = set(self.data.wider.values())
         boxes = {k for k in pinned if k[2] == STAGED or k[1] in longer}
-        return boxes | {k for one in located for o in one if o[0].reads and (k := self._key(*o)) is not None}
+        return boxes | {k for one in located for u, _, k in one if u.reads and k is not None}
 
     def _passed(self, located: Located) -> int:
         """Of operands that are brought where there is little room, those first that come the longest way: what lies
         where they pass would leave them no room."""
-        use, _, memory = located
-        return 0 if memory == self.system.home else -len(self.data.fit.route(self.system.home, memory, use.dtype) or ())
+        use, _, key = located
+        return 0 if key is None else -len(self.data.fit.route(self.system.home, key[0], use.dtype) or ())
 
     def _written(self, located: list[list[Located]], places: list[dict[str, Place]], held: set[Key]) -> list[Landed]:
         """Room for all that the calls write; where there is not, nothing has changed."""
@@ -152,14 +153,19 @@ class DryRun:
     def _write(self, located: list[Located], places: dict[str, Place], step: _Step) -> list[Landed]:
         """Makes room for what a call writes."""
         landed: list[Landed] = []
-        for u, t, m in located:
+        for u, t, key in located:
             if u.writes:
-                alone = self.data.state.alone(self._key(u, t, m) or ("", t, None))
-                places[u.name], key, copy = self.data.write(u, t, m, step.held)
+                alone = key is not None and self.data.state.alone(key)
+                places[u.name], copy = self.data.write(u, t, key, step.held)
                 if key is not None and copy is not None:
                     step.put(key, copy)
                 landed.append((key, t, alone))
         return landed
+
+    def _located(self, nest: Nest, tiles: tuple[Tile, ...]) -> list[Located]:
+        """A call's operands in the memories that they are to lie in."""
+        sides = zip(nest.uses, tiles, self._memories(nest, tiles), strict=True)
+        return [(u, t, self._key(u, t, m)) for u, t, m in sides]
 
     def _key(self, use: Use, tile: Tile, memory: str) -> Key | None:
         if memory == self.system.home:
@@ -197,10 +203,10 @@ class DryRun:
 
     def _expels(self, located: list[list[Located]]) -> bool:
         """Whether some result would have to go home to make room in cells for operands of these calls."""
-        state, wanted = self.data.state, {k: u for one in located for u in one if (k := self._key(*u)) is not None}
+        state, wanted = self.data.state, {k: t for one in located for _, t, k in one if k is not None}
         free = {m: n for m in {k[0] for k in wanted} if (n := self.system.memories[m].cells) is not None}
-        for key, (_, tile, m) in wanted.items():
-            if m in free:
+        for key, tile in wanted.items():
+            if (m := key[0]) in free:
                 free[m] -= self.data.fit.units(m, tile) if key not in state.copies else 0
         for m in free:
             free[m] -= state.kept(m, wanted)
@@ -243,6 +249,11 @@ class DryRun:
                 self.data.state.drop(key)
 
 
+def _memory(located: Located) -> str | None:
+    """Where an operand is brought; None: nowhere."""
+    return None if located[2] is None else located[2][0]
+
+
 def _shared(nest: Nest) -> list[int]:
     """The operands that members of a cluster take from the same place, by number."""
     return [i for i, u in enumerate(nest.uses) if nest.instruction.contract(u.name).shared]
@@ -265,19 +276,23 @@ def _meeting(uses: tuple[Use, ...], others: tuple[Use, ...]) -> _Meeting:
 @dataclass(eq=False)
 class _Step:
     """What calls of one step write, as far as there is room for it. ``held``: what must stay meanwhile; ``before``:
-    what the state said of the tiles that have a place now."""
+    what the state said of the tiles that have a place now; ``read``: what keeps its own place as well until the end."""
 
     state: MachineState
     held: set[Key]
     before: dict[Key, Copy | None] = field(default_factory=dict)
+    read: list[Key] = field(default_factory=list)
 
     def put(self, key: Key, copy: Copy) -> None:
         """Takes a place: another output may ask for room. What is read elsewhere keeps its own until the step ends."""
-        old = self.before.setdefault(key, self.state.copies.get(key))
+        now = self.state.copies.get(key)
+        old = self.before.setdefault(key, now)
         if old is not None and key in self.held and old.place != copy.place:
             self.state.put(_reading(key), replace(old, dirty=False))
             self.held.add(_reading(key))
-        self.state.put(key, copy)
+            self.read.append(_reading(key))
+        if copy is not now:
+            self.state.put(key, copy)
         self.held.add(key)
 
     def undo(self) -> None:
@@ -289,7 +304,7 @@ class _Step:
                 self.state.drop(key)
 
     def close(self) -> None:
-        for key in map(_reading, self.before):
+        for key in self.read:
             if key in self.state.copies:
                 self.state.drop(key)
 

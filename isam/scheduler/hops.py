@@ -57,20 +57,35 @@ class Hops:
         self.grain = grain or {}
         self.most = self.grain if most is None else most
         self.data, self.tile, self.path, self.pinned = data, tile, path, pinned
-        self.source_of, self.target_of = source.place_of, target.place_of
+        self._ends = source.place_of, target.place_of
+        self._whole: dict[int, Place | None] = {}  # where the whole tile lies at an end, once it was asked
         self.alone = target.alone
         self.forms = [source.form] + [None] * (len(path) - 2) + [target.form]
         self.dtype = data.homes.dtype(tile.buffer)
         self.lanes = lanes
 
-    def direct(self) -> list[Hop] | None:
-        """The common case: the whole tile in one call per hop. What carries it depends only on shapes and strides."""
-        source, target = self.source_of(self.tile), self.target_of(self.tile)
+    def place(self, tile: Tile, end: int) -> Place | None:
+        """Where a part lies at the source (0) or the target (-1)."""
+        if tile is not self.tile:
+            return self._ends[end](tile)
+        if end not in self._whole:
+            self._whole[end] = self._ends[end](tile)
+        return self._whole[end]
+
+    @cached_property
+    def lies(self) -> object:
+        """Shapes and strides: all that says what carries the whole tile; None where it does not lie by strides."""
+        source, target = self.place(self.tile, 0), self.place(self.tile, -1)
         if source is None or target is None:
             return None
-        lies = (source.strides, target.strides, *self.forms, self.dtype, self.alone)
-        key = (self.path, self.tile.shape, self.tile.steps, *lies)
-        known = self.data.carriers
+        lie = (source.strides, target.strides, *self.forms, self.dtype, self.alone)
+        return (self.path, self.tile.shape, self.tile.steps, *lie)
+
+    def direct(self) -> list[Hop] | None:
+        """The common case: the whole tile in one call per hop. What carries it depends only on shapes and strides."""
+        key, known = self.lies, self.data.carriers
+        if key is None:
+            return None
         if key not in known:
             hops = [self.hop(i, self.tile, None) for i in range(len(self.path) - 1)]
             whole = self._passable(self.tile.shape) == self.tile.shape and all(
@@ -120,8 +135,8 @@ class Hops:
     def _aligned(self, part: tuple[int, ...]) -> bool:
         """Whether every part begins where an access to the memory at either end may begin."""
         whole = _crop(self.tile, self.most)
-        for name, place_of in ((self.path[0], self.source_of), (self.path[-1], self.target_of)):
-            align, place = self.data.system.memories[name].align, place_of(whole)
+        for end in (0, -1):
+            align, place = self.data.system.memories[self.path[end]].align, self.place(whole, end)
             if align > 1 and place is not None and place.memory != self.data.system.home:
                 sides = zip(part, self.tile.shape, place.strides, strict=True)
                 if any(n < whole and n * stride % align for n, whole, stride in sides):
@@ -195,9 +210,9 @@ class Hops:
             if places is not None:
                 ends.append(places[j])
             elif j == 0:
-                ends.append(self.source_of(tile))
+                ends.append(self.place(tile, 0))
             elif j == len(self.path) - 1:
-                ends.append(self.target_of(tile))
+                ends.append(self.place(tile, -1))
             else:
                 ends.append(data.fit.placed(self.path[j], tile, 0, self.passing(j, tile)))
         source, target = ends

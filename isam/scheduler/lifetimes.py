@@ -49,6 +49,7 @@ class InGroup(Lifetimes):
         self.open: list[str] = []
         self.further: list[frozenset[str]] = []
         self.only: list[Members | None] = []
+        self._here: dict[str, bool] = {}  # what was asked in the present loops, see ``_private_here``
         self.ending = False
         self.leaf: frozenset[int] = frozenset()
         self.reads: dict[Tile, int] = {}
@@ -73,9 +74,11 @@ class InGroup(Lifetimes):
         self.open.append(axis)
         self.only.append(only)
         self.further.append(frozenset(b for b in self.group.private if self._further(b, members)))
+        outside, self._here = self._here, {}
         try:
             yield
         finally:
+            self._here = outside
             self.open.pop()
             self.only.pop()
             self.further.pop()
@@ -101,6 +104,11 @@ class InGroup(Lifetimes):
 
     def _private_here(self, buffer: str) -> bool:
         """Whether no iteration of an open loop, other than the present one, can see the temporary's elements here."""
+        if buffer not in self._here:
+            self._here[buffer] = self._is_private_here(buffer)
+        return self._here[buffer]
+
+    def _is_private_here(self, buffer: str) -> bool:
         private = self.group.private.get(buffer)
         if private is None:
             return False

@@ -12,6 +12,7 @@ from isam.ir.dtype import ANY, size_of
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import Access
 from isam.ir.span import Span
+from isam.once import once
 from isam.schedule.fills import reach
 from isam.schedule.tree import Issue, Operand, Place, Tile
 from isam.scheduler.state import Form
@@ -79,9 +80,22 @@ def moves_of(system: System, source: str, target: str, dtype: str) -> list[Move]
     return [m for m in system.moves_by_edge.get((source, target), ()) if _takes(system.instructions[m.by], dtype)]
 
 
+@once
+def _known_ways(system: System) -> dict[tuple[str, str, str], tuple[Path, ...]]:
+    """Filled in as they are asked for."""
+    return {}
+
+
 def ways(system: System, source: str, target: str, dtype: str) -> tuple[Path, ...]:
     """Ways from source to target that moves of this type lead along, the shortest first: registers that a compiler
     allocates and home lie on the shortest only. At least one edge each."""
+    known, key = _known_ways(system), (source, target, dtype)
+    if key not in known:
+        known[key] = _ways(system, source, target, dtype)
+    return known[key]
+
+
+def _ways(system: System, source: str, target: str, dtype: str) -> tuple[Path, ...]:
     edges: dict[str, list[str]] = {}
     for a, b in system.moves_by_edge:
         if moves_of(system, a, b, dtype):

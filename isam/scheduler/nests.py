@@ -108,6 +108,11 @@ class Nest:
         return {}
 
     @cached_property
+    def beside(self) -> dict[int, tuple[Nest, dict[str, frozenset[str]] | None]]:
+        """Of nests after it, which loops they may share with it, as far as that was asked; by their numbers."""
+        return {}
+
+    @cached_property
     def reduced(self) -> tuple[str, ...]:
         """Axes that no written operand mentions."""
         used = {n for u in self.uses if u.writes for row in u.index for n in row.names}
@@ -130,9 +135,13 @@ class Nest:
         """Calls; of a sum those that keep its unit so long that much else fits beside them count as their cycles."""
         if not self.reduced:
             return self.calls()
+        return self.calls() * (self.cycles if self.cycles >= LONG else 1.0)
+
+    @cached_property
+    def cycles(self) -> float:
+        """Of a call of full size."""
         lengths = {i: self.unit(k) for i, k in self.mapping.axes if k in self.extents}
-        cycles = self.instruction.cost.cycles(self.instruction.sizes_of(lengths))
-        return self.calls() * (cycles if cycles >= LONG else 1.0)
+        return self.instruction.cost.cycles(self.instruction.sizes_of(lengths))
 
 
 Call = tuple[Nest, dict[str, Affine], dict[str, int], tuple[Tile, ...]]  # nest, point, sizes, a tile per operand

@@ -211,7 +211,7 @@ class Recur:
         before = data.state.copy()
         for k in before.of_any():
             before.mark(k, wanted[k].dirty)
-        steady = before.copy()
+        steady = before.copy() if made else before
         for k, c in made.items():
             steady.put(k, c)
         lost: set[Key] = set(wanted) - set(steady.copies)

@@ -27,10 +27,10 @@ from isam.system.graph import COUNTED, System
 class Residency:
     """``fit``: how tiles fit the memories; ``state``: what they hold; ``lifetimes``: what of it nobody will read;
     ``since``: what was fetched and written since a body began; ``later``: per tile its uses to come in the present
-    block, the next one last; ``at_bind``: constants laid out anew once, by buffer and layout; ``carriers``, ``hops``:
-    ways that were found, by what they were asked for; ``devices``: who executes calls; ``kept``: panels that hold all
-    that blocks of a domain read, as long as it is walked; ``unread``: temporaries that nobody brings from home;
-    ``wider``: of tiles that calls of the present block read the longer ones that begin with them."""
+    block, the next one last; ``at_bind``: constants laid out anew once, by buffer and layout; ``carriers``, ``hops``,
+    ``filling``: what was found of ways, by what they were asked for; ``devices``: who executes calls; ``kept``: panels
+    that hold all that blocks of a domain read, as long as it is walked; ``unread``: temporaries that nobody brings from
+    home; ``wider``: of tiles that calls of the present block read the longer ones that begin with them."""
 
     def __init__(self, system: System, trace: Trace, scope: Scope, homes: Homes):
         self.system, self.trace, self.scope, self.homes = system, trace, scope, homes
@@ -44,6 +44,8 @@ class Residency:
         self.at_bind: dict[object, tuple[Key, Copy]] = {}
         self.carriers: dict[object, list[Hop] | None] = {}
         self.hops: dict[object, Hop | None] = {}
+        self.filling: dict[object, bool] = {}
+        self._admitted: dict[object, Use] = {}  # what was asked by :meth:`_demand_there` and is right
         self.kept: set[Key] = set()
         self.unread: frozenset[str] = frozenset()
 
@@ -116,26 +118,25 @@ class Residency:
             raise NoSchedule(Infeasible(f"memory '{m.name}'", demand, "no way leads there", loc=m.loc))
         Transfer(self, tile, path, source, target, pinned).run()
 
-    def read(self, use: Use, tile: Tile, memory: str, pinned: set[Key]) -> tuple[Place, Key | None]:
-        """The place of a readable operand in ``memory``, fetched when it is not there."""
-        if memory == self.system.home:
-            return self.read_home(use, tile), None
-        form = self.fit.form(memory, tile, use.dims, use.strides)
-        key = (memory, tile, form)
+    def read(self, use: Use, tile: Tile, key: Key | None, pinned: set[Key]) -> Place:
+        """The place of a readable operand whose copy is to be ``key``, fetched when it is not there; None: at home."""
+        if key is None:
+            return self.read_home(use, tile)
+        memory, _, form = key
         if key in self.state.copies:
-            return self.state.copies[key].place, key
+            return self.state.copies[key].place
         longer = self._beginning(use, tile, memory)
         if longer is not None:
             pinned.add(longer)
-            return self.state.copies[longer].place, longer
+            return self.state.copies[longer].place
         self._demand_there(use, tile, memory, form)
         if self._handed_over(use, key, pinned):
-            return self.state.copies[key].place, key
+            return self.state.copies[key].place
         self.settle(tile, key, pinned)
         staged = self._staged(use, tile, memory)
         if staged is not None:
             pinned.add(staged[1])
-            return staged
+            return staged[0]
         place = self.room(memory, tile, pinned, form)  # what goes home for it may take the place of a nearer source
         source = self.source(tile, memory, form)
         near = self.state.of(tile.buffer) if source.memory != self.system.home else ()
@@ -143,7 +144,7 @@ class Residency:
         self.carry(tile, source, End(memory, lambda t: mv.sub_place(place, tile, t), form, alone=True), held)
         self.state.put(key, self.fit.copy(memory, tile, place, False, form))
         self.since.fetch(key, self.scope.ranges)
-        return place, key
+        return place
 
     def _beginning(self, use: Use, tile: Tile, memory: str) -> Key | None:
         """The copy in registers of a longer tile that begins with this one."""
@@ -200,7 +201,8 @@ class Residency:
             if key[0] == self.system.home and None in offsets(key[1], copy, tile, self.scope.variables):
                 continue  # an index that runs within a block of a panel: what lies there is not shown
             if place is not None and self._aligned(place) and self._leads(key[0], memory, dtype):
-                options.append(End(key[0], lambda t, k=key, c=copy: within(k[1], c, t, self.scope.variables)))
+                options.append(End(key[0], lambda t, k=key, c=copy, p=place:
+                                   p if t is tile else within(k[1], c, t, self.scope.variables)))  # fmt: skip
         if not options or self.fit.route(self.system.home, memory, dtype):
             options.append(End(self.system.home, self.home))
         if len(options) > 1:
@@ -264,7 +266,14 @@ class Residency:
             raise NoSchedule(Infeasible(f"operand {use.name}", need, have))
 
     def _demand_there(self, use: Use, tile: Tile, memory: str, form: Form) -> None:
-        """Raises ``NoSchedule`` when the operand's contract, or rows, do not admit how the tile lies by itself."""
+        """Raises ``NoSchedule`` when the operand's contract, or rows, do not admit how the tile lies by itself, which
+        only its shape says."""
+        asked = (id(use), memory, tile.shape, tile.steps, form)
+        if asked not in self._admitted:
+            self._judge_there(use, tile, memory, form)
+            self._admitted[asked] = use  # which keeps it, and so its number
+
+    def _judge_there(self, use: Use, tile: Tile, memory: str, form: Form) -> None:
         m, size, place = self.system.memories[memory], size_of(use.dtype), self.fit.placed(memory, tile, 0, form)
         if m.row and not suits_rows(m.row, use.dims, tile, place.strides, size):
             long = tile.shape[use.dims[-1]] * size
@@ -308,23 +317,24 @@ class Residency:
             else:
                 self.state.drop(other)
 
-    def write(self, use: Use, tile: Tile, memory: str, pinned: set[Key]) -> tuple[Place, Key | None, Copy | None]:
-        """The place an output goes to; other copies of its elements become stale (SCH-5)."""
-        form = self.fit.form(memory, tile, use.dims, use.strides)
-        key = None if memory == self.system.home else (memory, tile, form)
-        if key is not None:
-            self._demand_there(use, tile, memory, form)
-        if key is not None:
-            take_over(self, key)
-        mine = self.state.copies.get(key) if key is not None else None
-        if key is None or not self.state.alone(key):
-            self._outdate(use, tile, key, pinned)
+    def write(self, use: Use, tile: Tile, key: Key | None, pinned: set[Key]) -> tuple[Place, Copy | None]:
+        """The place an output goes to, whose copy is to be ``key`` (None: at home); other copies of its elements become
+        stale (SCH-5)."""
         if key is None:
+            self._outdate(use, tile, key, pinned)
             place = self.home(tile)
             self.demand(use, tile, place)
-            return place, None, None
+            return place, None
+        memory, _, form = key
+        self._demand_there(use, tile, memory, form)
+        take_over(self, key)
+        mine = self.state.copies.get(key)
+        if not self.state.alone(key):
+            self._outdate(use, tile, key, pinned)
         if mine is not None and (use.reads or key not in pinned):
             place = mine.place
+            if mine.dirty:
+                return place, mine
         else:
             place = self.room(memory, tile, pinned, form)
-        return place, key, self.fit.copy(memory, tile, place, True, form)
+        return place, self.fit.copy(memory, tile, place, True, form)

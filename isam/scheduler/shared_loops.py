@@ -38,6 +38,13 @@ def shareable(p: Nest, q: Nest) -> dict[str, frozenset[str]] | None:
     meet, some buffer dimension is indexed by exactly the one axis in ``p`` and exactly the other in ``q``; or by
     several that it tells apart, as a number does its digits, of the same weights in both.
     """
+    known = p.beside.get(id(q))
+    if known is None:
+        known = p.beside[id(q)] = q, _shareable(p, q)  # which keeps the other, and so its number
+    return known[1]
+
+
+def _shareable(p: Nest, q: Nest) -> dict[str, frozenset[str]] | None:
     pairs: set[tuple[str, str]] | None = None
     for buffer in {u.buffer for u in p.uses} & {u.buffer for u in q.uses}:
         if is_literal(buffer):

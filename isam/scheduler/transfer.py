@@ -53,6 +53,14 @@ class Transfer(Hops):
 
     def fills(self) -> bool:
         """Whether what leads along the path fills registers at its end whole."""
+        key, known = self.lies, self.data.filling
+        if key is None:
+            return self._fills()
+        if key not in known:
+            known[key] = self._fills()
+        return known[key]
+
+    def _fills(self) -> bool:
         try:
             return self.whole() or self._whole_registers()
         except NoSchedule:
@@ -60,7 +68,7 @@ class Transfer(Hops):
 
     def _whole_registers(self) -> bool:
         """Whether parts that go to registers all begin with one."""
-        place, cell = self.target_of(self.tile), self.data.system.memories[self.path[-1]].cell or 1
+        place, cell = self.place(self.tile, -1), self.data.system.memories[self.path[-1]].cell or 1
         if place is None:
             return False
         sides = zip(self.part, self.tile.shape, self.tile.steps, place.strides, strict=True)
@@ -116,7 +124,7 @@ class Transfer(Hops):
 
     def _hops(self, tile: Tile, hops: list[Hop] | None, landed: list[Key]) -> None:
         data = self.data
-        source, target = self.source_of(tile), self.target_of(tile)
+        source, target = self.place(tile, 0), self.place(tile, -1)
         if source is None or target is None:
             raise NoSchedule(Infeasible(f"a move {' -> '.join(self.path)}", f"to carry {tile}",
                                         "it lies in several blocks of a panel"))  # fmt: skip

@@ -48,6 +48,7 @@ class Lowering:
         self.lanes, self.lane = lanes_of(schedule.system), lane_of(schedule.system)
         self.snippets = snippets_of(schedule.system)
         self.slots = {s.name: s for s in schedule.workspace}
+        self.dtypes: dict[str, str] = {}  # of buffers
         self.sizes = {s.name: s.bytes for s in schedule.workspace} | {
             b.name: size for b in schedule.kernel.arguments if (size := b.bytes) is not None}  # fmt: skip
         self.bases = tuple(b.name for b in schedule.kernel.arguments) + tuple(
@@ -58,11 +59,14 @@ class Lowering:
         self.regions = 0
 
     def dtype(self, issue: Issue, o: Operand) -> str:
-        formal = self.flow.formal(issue, o).dtype
+        formal, buffer = self.flow.formal(issue, o).dtype, o.tile.buffer
         if formal != ANY:
             return formal
-        slot = self.slots.get(o.tile.buffer)
-        return slot.dtype if slot is not None and slot.dtype else self.schedule.kernel.buffer(o.tile.buffer).dtype
+        if buffer not in self.dtypes:
+            slot = self.slots.get(buffer)
+            own = slot.dtype if slot is not None else ""
+            self.dtypes[buffer] = own or self.schedule.kernel.buffer(buffer).dtype
+        return self.dtypes[buffer]
 
     def cache(self, memory: str) -> int:
         """Which cache a memory is, the nearest being 0."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
+from math import copysign
 
 from isam.classes import dataclass
 from isam.codegen.llvm.irtext import ELEMENT, SELDOM, SUFFIX, Function, Lines, mask, vector
@@ -70,6 +72,11 @@ def whole_steps(offset: Affine, step: int, size: int, whole: int) -> tuple[int, 
 
 def constant(dtype: str, value: float | int | bool) -> str:
     """The LLVM constant (without type) of a scalar literal, rounded to ``dtype`` as the interpreter does."""
+    return _constant(dtype, value, copysign(1, value))
+
+
+@lru_cache(1 << 10, typed=True)  # calls say the same few; -0.0 equals 0.0
+def _constant(dtype: str, value: float | int | bool, _sign: float) -> str:
     import numpy as np
 
     from isam.ir.arithmetic import Numbers

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from dataclasses import field
 
 from isam.classes import dataclass
 from isam.ir.affine import Affine
@@ -29,6 +30,7 @@ class Way:
     at: int
     steps: tuple[Step, ...] = ()
     back: Correspondence = Correspondence()
+    equivalence: Equivalence = field(default_factory=Equivalence)  # remembers what it computed from step to step
 
     def take(self, law: Transform, site: Site, *, late: bool = False) -> None:
         """Goes on to what the law makes; the sum is the first (``late``: the last) of the statements it became."""
@@ -38,7 +40,7 @@ class Way:
             rewrite = taken(law, self.kernel, site)
         except ValueError:
             raise StepRefused from None
-        if not Equivalence().judge(self.kernel, rewrite.kernel, sorted(law.needs)):
+        if not self.equivalence.judge(self.kernel, rewrite.kernel, sorted(law.needs)):
             raise StepRefused
         places = [n for n, old in enumerate(rewrite.back.statements) if self.at in old]
         self.kernel, self.at = rewrite.kernel, places[-1 if late else 0]

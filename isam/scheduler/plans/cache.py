@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import product
 from math import ceil, inf, prod
 
@@ -114,11 +115,15 @@ def cache_blocks(
     cache, part = near_cache(system), filled(main, width, system, held)
     waits = Waits(main, width, system, along)
     best: tuple[float, int, int] | None = None
+    seen = set[tuple[int, int, float, bool]]()  # blocks of one size, whatever part of the cache they are to fill
     for step, fill in product(parts, sorted({part, *(f for f in FULLER if f > part)})):
         room = max(1, int(fill * cache))
         share = min(1, step / min(n, room / WAYS / line)) if laid else 1
         most = int(share * room / (step * column)) // unit * unit
         for columns in even(m, max(unit, most), unit):
+            if (size := (columns, step, share, most > 0)) in seen:
+                continue
+            seen.add(size)
             crowded = max(0.0, columns * step * column / share / cache - part) if cache else 0.0
             seconds = waits.seconds(columns, -(-n // step)) + CROWDED * crowded * waits.calls
             seconds *= LEFT_OVER ** ((n % step > 0) + (m // unit * unit % columns > 0))
@@ -163,10 +168,11 @@ class Waits:
         return rows - hidden + SEEN * hidden + self.results * (parts - 1)
 
 
-def even(length: int, most: int, unit: int) -> list[int]:
+@lru_cache(1 << 10)  # of most blocks the same few are asked
+def even(length: int, most: int, unit: int) -> tuple[int, ...]:
     """Blocks of at most about ``most`` elements, in multiples of ``unit``: of sizes as even as can be; and such that no
     block is left over, only what is less than a unit."""
     alike = ceil(ceil(length / ceil(length / most)) / unit) * unit
     units = length // unit
     divides = next((n for n in range(min(most // unit, units), 0, -1) if units % n == 0), 0)
-    return [alike, divides * unit] if divides else [alike]
+    return (alike, divides * unit) if divides else (alike,)

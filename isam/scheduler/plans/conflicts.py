@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from heapq import heappush, heappushpop
-from math import ceil, prod
+from math import ceil, inf, prod
 
 from isam.ir.dtype import size_of
 from isam.scheduler.nests import Nest, Use
@@ -43,16 +43,18 @@ def spread(
     lines, cells = max(1, near // PERIOD), max(system.memories[m].limit for m in memories)
     outer: dict[tuple[tuple[str, int], ...], tuple[tuple[str, int], ...]] = {}  # by tiles
 
-    def cost(b: Block) -> float:
+    def cost(b: Block, most: float) -> float:
         spilled = 1.0 if overlaps(main, b) > cells else 0.0
         broken = BROKEN if any(b.of(a) > 1 for a in short) else 0.0
         waits = late(main, b, bindable) + (0.0 if passed else fetched(main, b, near, given))
         width = {a: b.of(a) * main.unit(a) for a in main.axes if a not in main.reduced}
-        outer[b.tiles] = tuple(outer_blocks(group, main, width, system, bindable))
-        farther = slowed(main, width, outer[b.tiles], system, bindable)
         crowded = sum(max(0.0, crowd(main, u, width) / (lines / BESIDE) - 1) for u in passed)
         apart = APART if any(b.of(a) * main.unit(a) < main.length(a) for a in whole) else 0.0
-        return (b.cost + apart + conflicts(main, b, lines) + crowded + spilled + waits + broken) * farther
+        total = b.cost + apart + conflicts(main, b, lines) + crowded + spilled + waits + broken
+        if total > most:
+            return total
+        outer[b.tiles] = tuple(outer_blocks(group, main, width, system, bindable))
+        return total * slowed(main, width, outer[b.tiles], system, bindable)
 
     def rank(b: Block) -> tuple[float, ...]:
         return b.cost, b.calls, *(-b.of(a) for a in inner)
@@ -69,16 +71,18 @@ def taken_whole(group: Group, main: Nest) -> list[str]:
 
 
 def cheapest(
-    found: list[Block], most: int, cost: Callable[[Block], float], rank: Callable[[Block], tuple[float, ...]]
+    found: list[Block], most: int, cost: Callable[[Block, float], float], rank: Callable[[Block], tuple[float, ...]]
 ) -> list[Block]:
     """The first ``most`` blocks by ``rank`` once each has its ``cost``, never below the one it comes with: what
-    comes with more than all of these is left out unseen."""
+    comes with more than all of these is left out unseen. A cost beyond its second argument, that of the last of them so
+    far, may be told too low, but beyond that."""
     out: list[Block] = []
     worst: list[float] = []  # the costs of the best ones, negated, as a heap
     for b in sorted(found, key=lambda b: b.cost):
-        if len(worst) == most and b.cost > -worst[0]:
+        last = -worst[0] if len(worst) == most else inf
+        if b.cost > last:
             break
-        out.append(replace(b, cost=cost(b)))
+        out.append(replace(b, cost=cost(b, last)))
         (heappush if len(worst) < most else heappushpop)(worst, -out[-1].cost)
     return sorted(out, key=rank)[:most]
 

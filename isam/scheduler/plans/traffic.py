@@ -39,9 +39,7 @@ def needed(main: Nest, width: dict[str, int], system: System) -> float:
 
 def pace(main: Nest, system: System) -> float:
     """Calls of a nest's instruction in a second, each of them of full size."""
-    clock = max(u.clock for u in system.units_of(main.instruction.name))
-    lengths = {i: main.unit(k) for i, k in main.mapping.axes if k in main.extents}
-    return clock / main.instruction.cost.cycles(main.instruction.sizes_of(lengths))
+    return max(u.clock for u in system.units_of(main.instruction.name)) / main.cycles
 
 
 def reads(main: Nest, width: dict[str, int]) -> int:

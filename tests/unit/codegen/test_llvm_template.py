@@ -90,7 +90,7 @@ def test_faults_name_what_is_wrong(text: str, message: str) -> None:
 
 
 @pytest.mark.parametrize(("dtype", "value", "text"), [
-    ("f32", 1.5, "0x3FF8000000000000"), ("f64", -0.0, "0x8000000000000000"),
+    ("f32", 1.5, "0x3FF8000000000000"), ("f64", 0.0, "0x0000000000000000"), ("f64", -0.0, "0x8000000000000000"),
     ("f32", float("-inf"), "0xFFF0000000000000"), ("bf16", 1.0, "16256"), ("f16", 65520.0, "31744"),
     ("i8", 300, "44"), ("bool", True, "1"),
 ])  # fmt: skip

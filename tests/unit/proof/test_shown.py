@@ -27,7 +27,7 @@ def other(text: str) -> str:
 def test_what_is_read_afterwards_belongs_to_the_question():
     before, read = parse(UNREAD), parse(READ)
     assert Equivalence().judge(before, parse(other(UNREAD)))
-    know(equivalence._shown, read, equivalence._shown(before))
+    know(equivalence._answers, read, equivalence._answers(before))
     assert not Equivalence().judge(read, parse(other(READ)))
 
 
@@ -37,7 +37,7 @@ def test_so_do_the_buffers():
 
     before, short = parse(text(8)), parse(text(6).replace("y: f32[N]", "y: f32[6]").replace("i < N\n", "i < 6\n"))
     assert Equivalence().judge(before, parse(text(8)))
-    know(equivalence._shown, short, equivalence._shown(before))
+    know(equivalence._answers, short, equivalence._answers(before))
     assert not Equivalence().judge(short, parse(other(str(short))))
 
 
@@ -47,3 +47,11 @@ def test_a_step_is_shown_once(monkeypatch):
     monkeypatch.setattr(equivalence._Pair, "differences", lambda *_: ("asked again",))
     assert Equivalence().judge(before, after)
     assert not Equivalence().judge(before, parse(other(READ)))
+
+
+def test_nor_is_what_was_not_shown(monkeypatch):
+    before, after = parse(READ), parse(other(READ))
+    said = Equivalence().judge(before, after)
+    monkeypatch.setattr(equivalence._Pair, "differences", lambda *_: ("asked again",))
+    assert not said
+    assert Equivalence().judge(before, after) == said
