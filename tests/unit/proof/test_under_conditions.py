@@ -99,5 +99,5 @@ def test_what_fewer_iterations_make_is_missed() -> None:
     for which, left in ((1, j), (1, j - 1), (1, lit(3) - j), (2, j + 1)):
         kinds.append({v.kind for v in check_tree(replace(s, call=edited(s.call, Bound(left), which, [])))})
     assert kinds == [set(), {"stale"}, set(), {"stale"}]
-    older = replace(s, call=edited(s.call, Bound(lit(3) - j), 1, []))  # the last iteration finds what the one before made
+    older = replace(s, call=edited(s.call, Bound(lit(3) - j), 1, []))  # the last one finds what was made before
     assert {v.obligation for v in check_points(older)} == {1, 5}
