@@ -288,7 +288,7 @@ class Tree:
     ) -> tuple[State, list[Fact]]:
         """The state after the middle iterations, without and with what mentions the variable."""
         middle = span(n, n.first is not None, n.last is not None)
-        inner = ctx.with_var(middle.desc)
+        inner = ctx.entered(middle.desc)
         if n.deal is not None:
             here = self.instance.get(n.deal.group, HERE)
             self._forget(n, base, here)  # of an iteration the variable of the instance has another value
