@@ -9,6 +9,7 @@ import pytest
 
 import isam
 from isam.cli import main
+from isam.compiler import Refused
 from isam.compiler.function import run_time
 from isam.compiler.stages import new_job, run_stages
 from isam.diagnostics import IsamError
@@ -101,3 +102,19 @@ def test_code_that_could_not_be_called_is_not_made(on: str, tmp_path: Path, caps
     assert main(["compile", str(file), "--on", on, "-o", str(tmp_path / "k.isamc")]) == 2
     assert "needs the sizes T" in capsys.readouterr().err
     assert main(["schedule", str(file), "--on", on]) == 0
+
+
+STEPS = ["z[t] = abs(s)", "z[t] = ceil(s)", "z[t] = min(s, 2)", "z[t] = s - z[t]", "z[t] = max(exp(s), exp(x))",
+         "z[t] = exp(s + x)", "z[t] = select(s > x, s, x)"]  # fmt: skip
+
+
+@ON
+@pytest.mark.parametrize("step", STEPS)
+def test_what_laws_make_in_a_step_is_as_large_as_a_step(step: str, on: str) -> None:
+    """Else the trip could not stay open: what an address or workspace depends on is a number."""
+    text = f"kernel k(T)\n  permits reassociate, contract, finite\n  in s: f32\n  in x: f32\n  inout z: f32[T]\n  loop t < T\n    {step}\n"
+    try:
+        job = run_stages(new_job(isam.parse(text), load_system(on), {}, None))
+    except Refused:  # the machine has no such operation
+        return
+    assert all(d.is_constant for b in job.cover.kernel.buffers if b.role == "temp" for d in b.shape)
