@@ -112,7 +112,8 @@ STEPS = ["z[t] = abs(s)", "z[t] = ceil(s)", "z[t] = min(s, 2)", "z[t] = s - z[t]
 @pytest.mark.parametrize("step", STEPS)
 def test_what_laws_make_in_a_step_is_as_large_as_a_step(step: str, on: str) -> None:
     """Else the trip could not stay open: what an address or workspace depends on is a number."""
-    text = f"kernel k(T)\n  permits reassociate, contract, finite\n  in s: f32\n  in x: f32\n  inout z: f32[T]\n  loop t < T\n    {step}\n"
+    head = "kernel k(T)\n  permits reassociate, contract, finite\n  in s: f32\n  in x: f32\n  inout z: f32[T]\n"
+    text = f"{head}  loop t < T\n    {step}\n"
     try:
         job = run_stages(new_job(isam.parse(text), load_system(on), {}, None))
     except Refused:  # the machine has no such operation
