@@ -294,15 +294,11 @@ class Tree:
             self._forget(n, base, here)  # of an iteration the variable of the instance has another value
             given = self.facts.instances.inside(n, here)
             inner = inner.with_var(self.facts.instances.var(n.deal.group, given))
-        gone = self._overwritten(n, base)
-        start = base.copy()
-        for f in gone:
-            start.drop(f)
-        guess, end, found = self._fixpoint(n, start, inner, middle)
-        if gone:
-            over = forget(end, n.var, middle, self.facts)
-            if len(found) or any(implied(over, f, self.facts, ctx) for f in gone):
-                guess, end, found = self._fixpoint(n, base, inner, middle)
+        if middle.once or (n.trip is None and runs_once(n)):
+            guess, end, found = base, base.copy(), Findings()
+            self._body(n, end, inner, found)
+        else:
+            guess, end, found = self._closed(n, base, inner, middle, ctx)
         made = self._made(n, end, left, middle, ctx)
         if len(found) and not n.serpentine and (extra := self._history(n, base, end, middle, ctx, made)):
             end, found = self._once_more(n, guess, extra, inner)
@@ -315,6 +311,21 @@ class Tree:
                     self._put(final, self._sub(f, n.var, middle.last), ctx)
         return final, [generalised(f, over, self.facts, self.fresh) for f, over in made]
 
+    def _closed(
+        self, n: Loop, base: State, inner: Context, middle: Span, ctx: Context
+    ) -> tuple[State, State, Findings]:
+        """A state that holds at the begin of every middle iteration, that at the end of one, what was found in it."""
+        gone = self._overwritten(n, base)
+        start = base.copy()
+        for f in gone:
+            start.drop(f)
+        guess, end, found = self._fixpoint(n, start, inner, middle)
+        if gone:
+            over = forget(end, n.var, middle, self.facts)
+            if len(found) or any(implied(over, f, self.facts, ctx) for f in gone):
+                guess, end, found = self._fixpoint(n, base, inner, middle)
+        return guess, end, found
+
     def _overwritten(self, n: Loop, base: State) -> list[Fact]:
         """Facts about cells in which the body puts another tile. A first guess without them is more often right; any
         guess is sound: it is checked."""
@@ -326,7 +337,7 @@ class Tree:
         return [f for f in base if any(k in written and other(f, written[k]) for k in f.keys)]
 
     def _fixpoint(self, n: Loop, guess: State, inner: Context, middle: Span) -> tuple[State, State, Findings]:
-        """A state that holds at the begin of every middle iteration, that at the end of one, what was found in it."""
+        """The same, from what is guessed of the begin."""
         found = Findings()
         for _ in range(ROUNDS):
             state, found = guess.copy(), Findings()

@@ -60,6 +60,8 @@ ALIKE: dict[str, tuple[Node, bool]] = {
     "a row is made anew elsewhere": (handed(T, step(LEFT, at("sp", "", 128)), ROW), False),
     "another tile lies there": (handed(T, OVER), False),
     "the first has a body of its own": (FIRST, True),
+    "a part is carried out once": (loop("t", MADE, loop("b", READ, OVER, trip=1, left=T)), True),
+    "a part is carried out twice": (loop("t", MADE, loop("b", READ, OVER, trip=2, left=T)), False),
     "the first has overwritten it": (replace(LAST, body=Seq((READ, MADE))), False),
     "the first has overwritten it, the next leaves it": (replace(LAST, body=handed(T - 1).body), True),
 }
@@ -164,10 +166,32 @@ BEFORE = """kernel before(T)
 """
 
 
+ONCE = """kernel once()
+  in    u: i32[4]
+  in    v: i32[4]
+  inout y: i32[1, 4]
+  out   d: i32[4]
+  loop t < 1
+    forall j < 4
+      y[t, j] *= v[j]
+      d[j] = v[0] * u[3 - j]
+"""
+ROWS = """kernel rows(T)
+  inout y: i32[T, 8]
+  in    e: i32
+  loop t < T
+    forall i < 8 where 1 <= t
+      w[i] = y[t - 1, i] + e
+    forall i < 8 where 1 <= t
+      y[t, i] max= w[i]
+"""
+
+
 @pytest.mark.parametrize(
     "text",
     [
         TWO_SLOTS,
+        ONCE,
         *(
             BEFORE.format(*c).replace("(T)", "()").replace("[T", "[6").replace("< T", "< 6")
             for c in [("t >= 1", ""), ("t >= 3", ""), ("t >= 1", " where t < 5"), ("t >= 1, t < 4", "")]
@@ -182,12 +206,11 @@ def test_kernels_are_proved(text: str) -> None:
     judge(kernel, {}, job)
 
 
+LATER = BEFORE.format("t >= 1", "").replace("  forall a < T, i < 8\n    y[a, i] = 0\n", "").replace("out ", "inout ")
+
+
 @pytest.mark.parametrize("on", ["host-avx2", "casestudy"])
-def test_kernels_of_open_trips_are_proved(on: str) -> None:
-    text = (
-        BEFORE.format("t >= 1", "")
-        .replace("  out y", "  inout y")
-        .replace("  forall a < T, i < 8\n    y[a, i] = 0\n", "")
-    )
+@pytest.mark.parametrize("text", [LATER, ROWS])
+def test_kernels_of_open_trips_are_proved(text: str, on: str) -> None:
     with on_the_tree():
         compiled(parse_kernel(text), {}, simulated(on), check=True)
