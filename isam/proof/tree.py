@@ -304,11 +304,12 @@ class Tree:
             end, found = self._once_more(n, guess, extra, inner)
         out.extend(found.found)
         final = forget(end, n.var, middle, self.facts)
-        if middle.last is not None and not n.serpentine:
+        last = middle.first if n.trip is None and runs_once(n) else middle.last
+        if last is not None and not n.serpentine:
             # what the last iteration left, with its value of the variable
             for f in end:
                 if f.mentions(n.var):
-                    self._put(final, self._sub(f, n.var, middle.last), ctx)
+                    self._put(final, self._sub(f, n.var, last), ctx)
         return final, [generalised(f, over, self.facts, self.fresh) for f, over in made]
 
     def _closed(

@@ -51,6 +51,9 @@ ROW = step(at("dram", "A", 0, "A", lit(0)), at("sp", "", 128, "C", lit(0)), comp
 OVER = step(at("dram", "B", 0, "B"), at("sp", "", 0, "B"))
 FIRST = replace(handed(T), first=Seq((MADE,)))
 LAST = replace(handed(T), first=Seq((MADE, OVER)))
+B = Affine.of("b")
+PUT_ROW = step(at("dram", "A", B * PITCH, "A", B), at("sp", "", 256, "A", B))
+GOT = step(at("sp", "", 256, "A", lit(0)), at("sp", "", 320, "A", lit(0)))
 ALIKE: dict[str, tuple[Node, bool]] = {
     "all but the first": (handed(T), True),
     "all but two": (handed(T - 1), True),
@@ -60,6 +63,8 @@ ALIKE: dict[str, tuple[Node, bool]] = {
     "a row is made anew elsewhere": (handed(T, step(LEFT, at("sp", "", 128)), ROW), False),
     "another tile lies there": (handed(T, OVER), False),
     "the first has a body of its own": (FIRST, True),
+    "one iteration leaves its row": (loop("t", loop("b", PUT_ROW, trip=1, left=T + 1), GOT), True),
+    "another iteration leaves its own": (loop("t", loop("b", PUT_ROW, trip=2, left=T + 1), GOT), False),
     "a part is carried out once": (loop("t", MADE, loop("b", READ, OVER, trip=1, left=T)), True),
     "a part is carried out twice": (loop("t", MADE, loop("b", READ, OVER, trip=2, left=T)), False),
     "the first has overwritten it": (replace(LAST, body=Seq((READ, MADE))), False),
@@ -176,6 +181,13 @@ ONCE = """kernel once()
       y[t, j] *= v[j]
       d[j] = v[0] * u[3 - j]
 """
+LINE = """kernel line()
+  permits nothing
+  inout A: i32[1, 1]
+  loop t < 3
+    forall r < 1, i < 1 where i <= t
+      A[r, i] += A[r, i]
+"""
 ROWS = """kernel rows(T)
   inout y: i32[T, 8]
   in    e: i32
@@ -207,6 +219,11 @@ def test_kernels_are_proved(text: str) -> None:
 
 
 LATER = BEFORE.format("t >= 1", "").replace("  forall a < T, i < 8\n    y[a, i] = 0\n", "").replace("out ", "inout ")
+
+
+def test_the_one_iteration_at_a_line_leaves_what_it_made() -> None:
+    with on_the_tree():
+        compiled(parse_kernel(LINE), {}, simulated("casestudy"), check=True)
 
 
 @pytest.mark.parametrize("on", ["host-avx2", "casestudy"])
