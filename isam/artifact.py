@@ -58,7 +58,7 @@ class Artifact:
     bytes are needed per thread, the first ``bound`` of them are filled by ``bind`` and kept. ``needs``: CPU features.
     ``externals``: symbols of the object code that others provide, as (symbol, name) pairs such as
     ``("isam.blas.sgemm", "blas:sgemm")``. ``points``: of all statements in one call, None where that depends on
-    run-time sizes. ``provenance``: what it was made from (JSON values).
+    run-time sizes. ``given``: the sizes that it was compiled for. ``provenance``: what it was made from (JSON values).
     """
 
     name: str
@@ -72,6 +72,7 @@ class Artifact:
     needs: tuple[str, ...] = ()
     externals: tuple[tuple[str, str], ...] = ()
     points: int | None = None
+    given: tuple[tuple[str, int], ...] = ()
     provenance: dict[str, Any] = field(default_factory=dict)
     parts: dict[str, bytes] = field(default_factory=dict, repr=False)
 
@@ -101,6 +102,7 @@ class Artifact:
             "needs": list(self.needs),
             "externals": [list(e) for e in self.externals],
             "points": self.points,
+            "given": dict(self.given),
             "provenance": self.provenance,
             "parts": {n: hashlib.sha256(b).hexdigest() for n, b in sorted(self.parts.items())},
         }  # fmt: skip
@@ -193,7 +195,8 @@ def _artifact(m: dict[str, Any], parts: dict[str, bytes]) -> Artifact:
         name=_str(m["name"]), backend=_str(m["backend"]), arguments=arguments, sizes=sizes, entry=_str(m["entry"]),
         bind=_str(m["bind"]), workspace=workspace, bound=bound, needs=tuple(map(_str, m["needs"])),
         externals=tuple((_str(a), _str(b)) for a, b in m["externals"]),
-        points=None if m["points"] is None else _int(m["points"]), provenance=dict(m["provenance"]), parts=parts,
+        points=None if m["points"] is None else _int(m["points"]),
+        given=tuple((n, _int(v)) for n, v in m.get("given", {}).items()), provenance=dict(m["provenance"]), parts=parts,
     )  # fmt: skip
 
 

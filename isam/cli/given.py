@@ -134,14 +134,17 @@ def need_sizes(kernel: Kernel, numbers: Iterable[str], free: Iterable[str] = ())
 
 
 def fixed_by(kernel: Kernel, artifact: Artifact) -> dict[str, int]:
-    """The sizes of a kernel that the argument shapes of its artifact fix."""
+    """The sizes of a kernel that its artifact is for: stated, or fixed by the shapes of its arguments."""
     from isam.ir.signature import arguments_of, sizes_of
     from isam.runtime.signature import Signature
 
+    stated = {n: v for n, v in artifact.given if any(s.name == n for s in kernel.given)}
     shapes = {p.name: p.shape for p in Signature.of(artifact).parameters if p.shape is not None}
-    free = {s.name for s in artifact.sizes}
-    open_ = [s for s in sizes_of(kernel) if s.name not in free]
-    return Signature(kernel.name, arguments_of(kernel), open_).infer(shapes)
+    free = {s.name for s in artifact.sizes} | stated.keys()
+    rest = kernel.with_sizes(stated)
+    open_ = [s for s in sizes_of(rest) if s.name not in free]
+    found = Signature(kernel.name, arguments_of(rest), open_).infer(shapes)
+    return {s.name: v for s in kernel.given if (v := (found | stated).get(s.name)) is not None}
 
 
 def is_artifact(spec: str) -> bool:

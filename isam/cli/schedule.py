@@ -93,11 +93,12 @@ def made(kernel: str, on: str, define: list[str] | None, approach: str, replay: 
     from isam.compiler import as_approach, threads_on
     from isam.compiler.function import run_time
     from isam.compiler.stages import new_job, run_stages
+    from isam.ir.signature import shown_by
     from isam.system.load import load_system
 
     k, _ = given.kernel(kernel)
     k, sizes = given.with_numbers(k, given.sizes(define))
-    given.need_sizes(k, sizes, free=run_time(k))
+    given.need_sizes(k, sizes, free=run_time(k) if until else run_time(k) & shown_by(k))  # code is to be called
     system = load_system(on)
     job = new_job(k, system, sizes, as_approach(approach or None), replay=replay, require=tuple(require or ()),
                   threads=threads_on(system, threads))  # fmt: skip

@@ -8,6 +8,7 @@ CODES: dict[str, str] = {
     "compile-threads": "The number of threads (argument or ISAM_THREADS) is a whole number of at least 1.",
     "infeasible": "The instructions suffice, but the machine cannot hold or move what a call needs.",
     "not-compiled": "The kernel has open sizes and was not called yet: there is no mapping or schedule to show.",
+    "size-open": "A schedule needs a number for every size that is not only the trip of a recurrent loop: give it.",
     "size-range": "A size outside the range, or not the multiple, that the kernel's head admits.",
     "size-unknown": "A size that the kernel's head does not mention.",
     "too-deep": "The kernel nests too deeply for a stage of the compiler.",

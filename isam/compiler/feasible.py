@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from isam.classes import dataclass
-from isam.compiler.function import run_time
+from isam.compiler.function import unsized
 from isam.compiler.job import Job, Refused
 from isam.compiler.stages import new_job, run_stages
 from isam.ir.kernel import Kernel
@@ -84,12 +84,6 @@ def as_far(job: Job, until: str) -> tuple[Job, Uncovered | Infeasible | None]:
         return run_stages(job, until), None
     except Refused as e:
         return job, e.answer
-
-
-def unsized(kernel: Kernel) -> tuple[str, ...]:
-    """The sizes that have to be given before there can be a schedule."""
-    free = run_time(kernel)
-    return tuple(s.name for s in kernel.given if s.name not in free)
 
 
 def is_asked(system: System, left: tuple[str, ...]) -> bool:

@@ -17,7 +17,7 @@ from isam.compiler.stages import new_job, run_stages
 from isam.diagnostics import Diagnostic, IsamError, did_you_mean, fail
 from isam.ir.kernel import Kernel, Sym
 from isam.ir.mapping import Cover
-from isam.ir.signature import arguments_of, sizes_of
+from isam.ir.signature import arguments_of, shown_by, sizes_of
 from isam.ir.table import Table
 from isam.runtime.arguments import look_over
 from isam.runtime.cache import Cache
@@ -63,10 +63,11 @@ class Function(Compiled):
         self._follow: dict[int, bool] = {}  # by entry, all of which live as long
         self._last: _Made | None = None
         self._only: Entry | None = None
-        left = run_time(self.kernel)
+        left = run_time(self.kernel) & shown_by(self.kernel)
         self.open = tuple(s.name for s in self.kernel.given if s.name not in self.sizes and s.name not in left)
         self.signature = Signature(kernel.name, arguments_of(self.kernel.with_sizes(self.sizes)),
-                                   [s for s in sizes_of(self.kernel) if s.name not in self.sizes])  # fmt: skip
+                                   [s for s in sizes_of(self.kernel) if s.name not in self.sizes],
+                                   ((s.name, s.whole) for s in kernel.follow if s.whole), kernel.loc)  # fmt: skip
         if self.open:
             self._shapes = attach_shapes(self)
         else:
@@ -254,7 +255,15 @@ def run_time(kernel: Kernel) -> frozenset[str]:
     elsewhere = {n for s in kernel.statements for a in s.domain.axes for n in a.extent.names}
     elsewhere |= {n for s in kernel.statements for w in s.domain.where for n in w.names}
     elsewhere |= {n for b in kernel.buffers for d in b.shape[b.role != "temp" :] for n in d.names}
-    return kernel.trips - elsewhere
+    whole = {s.name: s.whole[0] for s in kernel.follow if s.whole}
+    elsewhere |= {n for b in kernel.arguments for d in b.shape[:1] for n in d.names if n in whole}
+    return kernel.trips - elsewhere - {of for n, of in whole.items() if n in elsewhere}
+
+
+def unsized(kernel: Kernel) -> tuple[str, ...]:
+    """The sizes that have to be given before there can be a schedule."""
+    free = run_time(kernel)
+    return tuple(s.name for s in kernel.given if s.name not in free)
 
 
 def with_constants(kernel: Kernel, numbers: Mapping[str, int]) -> tuple[Kernel, dict[str, int]]:

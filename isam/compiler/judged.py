@@ -54,6 +54,6 @@ def undecided(cover: Cover) -> tuple[Kernel, Rewriting, str] | None:
 
 def _open(kernel: Kernel | None) -> bool:
     """Whether sizes have to be given before there can be a schedule."""
-    from isam.compiler.function import run_time
+    from isam.compiler.function import unsized
 
-    return kernel is not None and any(s.name not in run_time(kernel) for s in kernel.given)
+    return kernel is not None and bool(unsized(kernel))

@@ -89,9 +89,13 @@ def _beyond(cover: Cover, system: System) -> set[str]:
 
 
 def _schedule(job: Job) -> None:
+    from isam.compiler.function import unsized
     from isam.compiler.variants import select
 
     job.system.demand_backend()
+    if left := unsized(job.original.with_sizes(job.sizes)):
+        what = f"'{job.original.name}' has no schedule while the sizes {', '.join(left)} are open"
+        raise fail("size-open", what, job.original.loc, f"give sizes: {', '.join(f'{n} = ...' for n in left)}")
     select(job)
 
 
@@ -126,7 +130,7 @@ def _emit(job: Job) -> None:
         parts["schedule.json"] = to_json(job.schedule).encode()
     if job.certificate is not None:
         parts["certificate.json"] = job.certificate.to_json().encode()
-    job.artifact = replace(artifact, parts={**artifact.parts, **parts})
+    job.artifact = replace(artifact, given=tuple(job.sizes.items()), parts={**artifact.parts, **parts})
 
 
 STAGES = (
@@ -232,6 +236,7 @@ def _ours(job: Job, stage: Stage, e: Exception) -> InternalError:
     sizes = ", ".join(f"{n}={v}" for n, v in job.sizes.items())
     return InternalError(f"the stage '{stage.name}' failed on {job.system.name} with {type(e).__name__}: {e}\n"
                          f"sizes: {sizes or 'none'}\n{job.original}")  # fmt: skip
+
 
 def new_job(kernel: Kernel, system: System, sizes: MappingABC[str, int], approach: Approach | None,
             **options: Any) -> Job:  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import prod
 
 from isam.artifact import Argument, Size
@@ -17,6 +18,19 @@ def arguments_of(kernel: Kernel) -> tuple[Argument, ...]:
 def sizes_of(kernel: Kernel) -> tuple[Size, ...]:
     """The sizes still open that a caller gives, with the values admitted."""
     return tuple(Size(s.name, s.lo, s.hi, s.multiple_of) for s in kernel.given)
+
+
+def shown_by(kernel: Kernel) -> frozenset[str]:
+    """The sizes still open that follow from the shapes of the arguments."""
+    return solved(names for b in kernel.arguments for d in b.shape if (names := frozenset(d.names)))
+
+
+def solved(rows: Iterable[frozenset[str]]) -> frozenset[str]:
+    """The names of which equations over these names leave one open each, in some order."""
+    known, every = frozenset[str](), tuple(rows)
+    while more := frozenset().union(*(left for names in every if len(left := names - known) == 1)):
+        known |= more
+    return known
 
 
 def points_of(kernel: Kernel) -> int | None:

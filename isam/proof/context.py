@@ -78,6 +78,14 @@ class Context:
             got = self._given[e] = self._bounded(e)
         return got
 
+    def entered(self, var: Var) -> Context:
+        """What is known where a variable has a value: no lower bound of it is beyond an upper one."""
+        out = self
+        for lo in var.lo:
+            for hi in var.hi:
+                out = out.given(hi.expr * lo.div - lo.expr * hi.div)
+        return out.with_var(var)
+
     def _bounded(self, e: Affine) -> Context:
         at = max((self.depth(n) for n in e.names), default=-1)
         if at < 0 or any(n not in self._at for n in e.names):

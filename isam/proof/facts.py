@@ -256,7 +256,7 @@ class Facts:
         """The present iterations of loops like those that a fact is of."""
         values: dict[str, Affine] = {}
         for v in map(ctx.reached, f.over):
-            same = [w.name for w in ctx.vars if (w.lo, w.hi, w.step) == (v.lo, v.hi, v.step)]
+            same = [w.name for w in ctx.vars if w.step == v.step and {*w.lo} >= {*v.lo} and {*w.hi} >= {*v.hi}]
             same = [n for n in same if Affine.of(n) not in values.values()]
             if not same:
                 return None

@@ -83,7 +83,7 @@ class Tree:
     _touch: dict[int, tuple[frozenset[str], frozenset[tuple[str, str]]]] = field(default_factory=dict)
     instance: dict[str, Instance] = field(default_factory=dict)  # per replica, which of its instances we are on
     lasting: dict[tuple[Fact, int, Context], bool] = field(default_factory=dict)  # what a loop leaves as it is
-    ran: dict[int, Var] = field(default_factory=dict)  # by loop: its iterations, for what holds where there are some
+    ran: dict[tuple[int, Var], Var] = field(default_factory=dict)  # iterations by loop: see ``_where_some``
     _fresh: int = 0
 
     def __post_init__(self) -> None:
@@ -241,22 +241,23 @@ class Tree:
             for f in kept:
                 self._put(end, f, ctx)
             for f in ran if self.cuts else ():
-                if f not in kept:
-                    self._put_where_it_ran(n, f, end)
+                if f not in kept and f not in end.of.get(f.buffer, ()) and (g := self._where_some(n, f, loop_var(n))):
+                    end.put(g)
         for f in made if n.trip is None and runs_once(n) else ():
             if f in end.of.get(f.buffer, ()):
                 join_ended(end, f, self.facts, ctx)
         return end
 
-    def _put_where_it_ran(self, n: Loop, f: Fact, state: State) -> None:
-        """Adds what holds after a loop that ran, said for each of its iterations: nothing where it has none. What is
-        under the same condition finds it there. The variable has one name for one loop, so that what a loop around
+    def _where_some(self, n: Loop, f: Fact, over: Var) -> Fact | None:
+        """What holds where a loop has some of its iterations, said for each of these: nothing where it has none. What
+        is under the same condition finds it there. The variable has one name for one loop, so that what a loop around
         leaves is what it left the last time."""
-        v = self.ran.get(id(n))
+        v = self.ran.get((id(n), over))
         if v is None:
-            v = self.ran[id(n)] = replace(loop_var(n), name=self.fresh())
-        if f.cells is None and not f.holes and v not in f.over and f not in state.of.get(f.buffer, ()):
-            state.put(self.facts.make(f.buffer, f.spot, None, f.offset, f.strides, f.box, (v, *f.over)))
+            v = self.ran[id(n), over] = replace(over, name=self.fresh())
+        if f.cells is not None or f.holes or v.name in {w.name for w in f.over}:
+            return None
+        return self.facts.make(f.buffer, f.spot, None, f.offset, f.strides, f.box, (v, *f.over))
 
     def _body(self, n: Loop, state: State, ctx: Context, out: Findings) -> None:
         """One iteration. A dealt one finds nothing in the memories of its instance, and leaves nothing there, but in
@@ -287,10 +288,34 @@ class Tree:
     ) -> tuple[State, list[Fact]]:
         """The state after the middle iterations, without and with what mentions the variable."""
         middle = span(n, n.first is not None, n.last is not None)
-        inner = ctx.with_var(middle.desc)
+        inner = ctx.entered(middle.desc)
         if n.deal is not None:
-            given = self.facts.instances.inside(n, self.instance.get(n.deal.group, HERE))
+            here = self.instance.get(n.deal.group, HERE)
+            self._forget(n, base, here)  # of an iteration the variable of the instance has another value
+            given = self.facts.instances.inside(n, here)
             inner = inner.with_var(self.facts.instances.var(n.deal.group, given))
+        if middle.once or (n.trip is None and runs_once(n)):
+            guess, end, found = base, base.copy(), Findings()
+            self._body(n, end, inner, found)
+        else:
+            guess, end, found = self._closed(n, base, inner, middle, ctx)
+        made = self._made(n, end, left, middle, ctx)
+        if len(found) and not n.serpentine and (extra := self._history(n, base, end, middle, ctx, made)):
+            end, found = self._once_more(n, guess, extra, inner)
+        out.extend(found.found)
+        final = forget(end, n.var, middle, self.facts)
+        last = middle.first if n.trip is None and runs_once(n) else middle.last
+        if last is not None and not n.serpentine:
+            # what the last iteration left, with its value of the variable
+            for f in end:
+                if f.mentions(n.var):
+                    self._put(final, self._sub(f, n.var, last), ctx)
+        return final, [generalised(f, over, self.facts, self.fresh) for f, over in made]
+
+    def _closed(
+        self, n: Loop, base: State, inner: Context, middle: Span, ctx: Context
+    ) -> tuple[State, State, Findings]:
+        """A state that holds at the begin of every middle iteration, that at the end of one, what was found in it."""
         gone = self._overwritten(n, base)
         start = base.copy()
         for f in gone:
@@ -300,17 +325,7 @@ class Tree:
             over = forget(end, n.var, middle, self.facts)
             if len(found) or any(implied(over, f, self.facts, ctx) for f in gone):
                 guess, end, found = self._fixpoint(n, base, inner, middle)
-        made = self._made(n, end, left, middle, ctx)
-        if len(found) and not n.serpentine and (extra := self._history(n, base, end, middle, ctx, made)):
-            end, found = self._once_more(n, guess, extra, inner)
-        out.extend(found.found)
-        final = forget(end, n.var, middle, self.facts)
-        if middle.last is not None and not n.serpentine:
-            # what the last iteration left, with its value of the variable
-            for f in end:
-                if f.mentions(n.var):
-                    self._put(final, self._sub(f, n.var, middle.last), ctx)
-        return final, [generalised(f, over, self.facts, self.fresh) for f, over in made]
+        return guess, end, found
 
     def _overwritten(self, n: Loop, base: State) -> list[Fact]:
         """Facts about cells in which the body puts another tile. A first guess without them is more often right; any
@@ -323,7 +338,7 @@ class Tree:
         return [f for f in base if any(k in written and other(f, written[k]) for k in f.keys)]
 
     def _fixpoint(self, n: Loop, guess: State, inner: Context, middle: Span) -> tuple[State, State, Findings]:
-        """A state that holds at the begin of every middle iteration, that at the end of one, what was found in it."""
+        """The same, from what is guessed of the begin."""
         found = Findings()
         for _ in range(ROUNDS):
             state, found = guess.copy(), Findings()
@@ -366,13 +381,15 @@ class Tree:
 
     def _history(self, n: Loop, base: State, end: State, middle: Span, ctx: Context, made: list) -> list[Fact]:
         """What is true at the begin of an iteration of what earlier ones left: what the one before has at its end, or
-        the state before the loop in its place, and what none since has destroyed."""
+        the state before the loop in its place, and what none since has destroyed. What only an iteration has left is
+        said of those that have one before them."""
         out = [generalised(f, earlier(n, over.first != n.lo[0].expr), self.facts, self.fresh) for f, over in made]
-        if middle.first is not None:
-            for f in (f for f in end if f.mentions(n.var)):
-                moved = self._sub(f, n.var, Affine.of(n.var, 1, -n.step))
-                if implied(base, self._sub(moved, n.var, middle.first), self.facts, ctx):
-                    out.append(moved)
+        before = earlier(n, n.first is not None).desc
+        for f in end:
+            moved = self._sub(f, n.var, Affine.of(n.var, 1, -n.step))
+            begun = middle.first is not None and self._sub(moved, n.var, middle.first)
+            known = moved if begun and implied(base, begun, self.facts, ctx) else self._where_some(n, moved, before)
+            out += [] if known is None else [known]
         return out
 
     def _at_value(self, state: State, var: str, value: Affine) -> State:

@@ -9,7 +9,7 @@ import numpy as np
 
 from isam.artifact import Argument, Artifact, Row, Size
 from isam.classes import dataclass
-from isam.diagnostics import Diagnostic, IsamError, did_you_mean
+from isam.diagnostics import NOWHERE, Diagnostic, IsamError, Loc, did_you_mean
 from isam.ir.dtype import numpy_dtype
 from isam.runtime.layout import Array as Array
 
@@ -40,8 +40,10 @@ class Signature:
     """``parameters`` as declared (the order of the code's pointers); ``positional``: ``in``, ``const`` and ``inout`` in
     that order of declaration, which is how a caller passes them; ``outputs``: what is returned."""
 
-    def __init__(self, name: str, arguments: Iterable[Argument], sizes: Iterable[Size] = ()):
-        self.name = name
+    def __init__(self, name: str, arguments: Iterable[Argument], sizes: Iterable[Size] = (),
+                 follow: Iterable[tuple[str, tuple[str, int]]] = (), loc: Loc = NOWHERE):  # fmt: skip
+        self.name, self.loc = name, loc
+        self.follow = dict(follow)  # sizes worked out from others: how many whole times a number goes into which
         self.arguments = tuple(arguments)
         self.parameters = tuple(
             Parameter(a.name, a.role, numpy_dtype(a.dtype), a.shape, _numbers(a.shape)) for a in self.arguments
@@ -61,7 +63,8 @@ class Signature:
         chosen = set(names)
         kept = [a for a in self.arguments if a.name in chosen]
         used = {s for a in kept for _, terms in a.shape for s, _ in terms}
-        return Signature(self.name, kept, [s for s in self.sizes if s.name in used])
+        used |= {of for n, (of, _) in self.follow.items() if n in used}
+        return Signature(self.name, kept, [s for s in self.sizes if s.name in used], self.follow.items(), self.loc)
 
     def shown(self, bound: Iterable[str] = ()) -> inspect.Signature:
         """The call as Python writes it: ``(A, B, *, C=None)``. A word of Python cannot be given by name: an argument
@@ -132,28 +135,41 @@ class Signature:
             progress = False
             for (const, terms), n in rows:
                 open_ = [(s, c) for s, c in terms if s not in known]
-                if len(open_) != 1:
+                if len(open_) != 1 or open_[0][0] in self.follow:
                     continue
                 ((name, c),) = open_
                 rest = n - const - sum(k * known[s] for s, k in terms if s in known)
                 if rest % c == 0:
                     known[name], progress = rest // c, True
+            for name, (of, k) in self.follow.items():
+                if of in known and name not in known:
+                    known[name], progress = known[of] // k, True
         self.check_sizes(known)
         return known
 
     def check_sizes(self, known: Mapping[str, int]) -> None:
         """The guard: every run-time size has a value that the code was made for."""
-        faults = []
+        faults: list[Diagnostic] = []
         for s in self.sizes:
             v = known.get(s.name)
             if v is None:
-                faults.append(f"the size {s.name} follows from no argument")
+                what = f"{self.name}: the size {s.name} follows from no argument"
+                faults.append(Diagnostic("call-size", what, self.loc, self._shows(s.name)))
             elif v < s.lo or (s.hi is not None and v > s.hi) or v % s.multiple_of:
                 limits = f"{s.lo} <= {s.name}" + (f" <= {s.hi}" if s.hi is not None else "")
                 limits += f", a multiple of {s.multiple_of}" if s.multiple_of > 1 else ""
-                faults.append(f"the size {s.name} = {v} is not admitted: {limits}")
+                faults.append(
+                    Diagnostic("call-size", f"{self.name}: the size {s.name} = {v} is not admitted: {limits}")
+                )
         if faults:
-            raise IsamError([Diagnostic("call-size", f"{self.name}: {f}") for f in faults])
+            raise IsamError(faults)
+
+    def _shows(self, size: str) -> str:
+        """How a call, or who compiles, says what a size is."""
+        shown = [p.name for p in self.outputs if any(terms and terms[0][0] == size and len(terms) == 1
+                                                     for _, terms in p.rows)]  # fmt: skip
+        given = f"isam.compile(kernel, sizes={{'{size}': ...}})"
+        return f"pass the output that shows it, {shown[0]}=..., or {given}" if shown else given
 
     def shape(self, parameter: Parameter, sizes: Mapping[str, int]) -> tuple[int, ...]:
         """The parameter's shape in numbers; below zero counts as zero."""

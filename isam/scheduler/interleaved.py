@@ -23,7 +23,8 @@ def beside(group: Nests, other: Nests, kernel: Kernel) -> Nests | None:
     if not even or len(first) != len(other[0].extents) or any(depends(group, n) for n in other):
         return None
     for names in _pairs(group, other, kernel):
-        if len(names) == len(first) and all(first[a] == other[0].extents[b] for b, a in names.items()):
+        theirs = {names.get(b): n for b, n in other[0].extents.items()}
+        if len(names) == len(first) and theirs == first:  # else they go along a loop around both
             return tuple(rename(n, names) for n in other)
     return None
 

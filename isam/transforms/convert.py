@@ -10,7 +10,7 @@ from isam.classes import dataclass
 from isam.ir.dtype import DTYPES
 from isam.ir.kernel import BINARY, Access, Buffer, Kernel, Literal, Source, Statement
 from isam.ir.mismatch import Mismatch
-from isam.transforms.edit import fresh, names_in, splice
+from isam.transforms.edit import fresh, names_in, splice, within_step
 from isam.transforms.law import Correspondence, Rewrite, Site, Transform
 
 
@@ -26,12 +26,11 @@ class Draft:
         self.taken = names_in(kernel)
 
     def put(self, op: str, *sources: Source, dtype: str = "") -> Access:
-        """A temporary with the destination's index holding ``op(*sources)``."""
+        """A temporary as the destination holding ``op(*sources)``."""
         name = fresh(self.taken, "v")
         self.taken.add(name)
-        like = self.kernel.buffer(self.old.dest.buffer)
-        self.buffers.append(Buffer(name, like.shape, dtype or self.dtype, "temp", declared=True))
-        dest = Access(name, self.old.dest.index, self.old.loc)
+        buffer, dest = within_step(self.kernel, self.old, name, dtype or self.dtype)
+        self.buffers.append(buffer)
         self.made.append(replace(self.old, dest=dest, op=op, sources=sources, accumulate=False))
         return dest
 

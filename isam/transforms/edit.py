@@ -55,6 +55,16 @@ def without_unused(kernel: Kernel) -> Kernel:
     return replace(kernel, buffers=tuple(b for b in kernel.buffers if b.role != "temp" or b.name in used))
 
 
+def within_step(kernel: Kernel, s: Statement, name: str, dtype: str) -> tuple[Buffer, Access]:
+    """A temporary for what is made and read where a statement stands, and its element there: it lies as what the
+    statement writes, without what goes along recurrent loops alone, of which it is needed for one step."""
+    own = set(s.domain.names)
+    like = kernel.buffer(s.dest.buffer).shape
+    rows = [(d, e) for d, e in zip(like, s.dest.index, strict=True) if not e.names or own & set(e.names)]
+    shape, index = tuple(d for d, _ in rows), tuple(e for _, e in rows)
+    return Buffer(name, shape, dtype, "temp", declared=True), Access(name, index, s.loc)
+
+
 def fresh(taken: Iterable[str], base: str) -> str:
     """A name not taken: ``base``, or ``base`` with the smallest number that makes it new."""
     names = set(taken)

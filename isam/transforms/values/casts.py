@@ -9,7 +9,7 @@ from isam.classes import dataclass
 from isam.ir.dtype import DTYPES, DType
 from isam.ir.kernel import Access, Buffer, Kernel, Source, Statement
 from isam.ir.mismatch import Mismatch
-from isam.transforms.edit import fresh, made_by, names_in, read_as, readers, splice, writers
+from isam.transforms.edit import fresh, made_by, names_in, read_as, readers, splice, within_step, writers
 from isam.transforms.law import Correspondence, Rewrite, Site, Transform
 
 DIGITS = {"f64": 53, "f32": 24, "f16": 11, "bf16": 8}
@@ -90,8 +90,8 @@ class PushCast(Transform):
                 return x
             name = fresh(taken, "w")
             taken.add(name)
-            at = replace(cast.dest, buffer=name)
-            made.append(Buffer(name, wide.shape, wide.dtype, "temp", declared=True))
+            buffer, at = within_step(kernel, cast, name, wide.dtype)
+            made.append(buffer)
             lines.append((replace(cast, dest=at, sources=(x,)), (j,)))
             return at
 

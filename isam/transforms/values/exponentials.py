@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from isam.ir.kernel import Access, Buffer, Kernel, Source
 from isam.ir.mismatch import Mismatch
-from isam.transforms.edit import fresh, made_by, names_in, read_as, readers, splice
+from isam.transforms.edit import fresh, made_by, names_in, read_as, readers, splice, within_step
 from isam.transforms.law import Correspondence, Rewrite, Site, Transform
 
 
@@ -48,8 +48,8 @@ class ExpOfSum(Transform):
         def put(op: str, *sources: Source) -> Access:
             name = fresh(taken, "v")
             taken.add(name)
-            made.append(Buffer(name, like.shape, like.dtype, "temp", declared=True))
-            at = replace(s.dest, buffer=name)
+            buffer, at = within_step(kernel, s, name, like.dtype)
+            made.append(buffer)
             lines.append(replace(s, dest=at, op=op, sources=sources))
             return at
 

@@ -11,7 +11,7 @@ from isam.ir.affine import Affine
 from isam.ir.dtype import DTYPES
 from isam.ir.kernel import Access, Buffer, Kernel, Literal, Source, Statement
 from isam.ir.mismatch import Mismatch
-from isam.transforms.edit import fresh, made_by, names_in, read_as, readers, splice
+from isam.transforms.edit import fresh, made_by, names_in, read_as, readers, splice, within_step
 from isam.transforms.law import Correspondence, Rewrite, Site, Transform, granted
 
 Rises = Callable[[Kernel, Statement], int]
@@ -75,8 +75,8 @@ class Push(Transform):
         for y in inner.sources:
             name = fresh(taken, "f")
             taken.add(name)
-            made.append(Buffer(name, like.shape, like.dtype, "temp", declared=True))
-            at = replace(s.dest, buffer=name)
+            buffer, at = within_step(kernel, s, name, like.dtype)
+            made.append(buffer)
             lines.append(replace(s, dest=at, sources=_with(s, y.substitute(values))))
         op = inner.op if self.rises(kernel, s) > 0 else EXTREMA[inner.op]
         lines.append(replace(s, op=op, sources=tuple(line.dest for line in lines)))

@@ -12,6 +12,7 @@ import pytest
 from isam.ir.affine import Affine
 from isam.ir.text import parse_kernel
 from isam.proof import prove
+from isam.proof.points import check_points
 from isam.proof.tree import check_tree
 from isam.schedule.tree import Bound, Deal, Loop, Node, Operand, Schedule, Seq
 from tests.on_the_tree import on_the_tree
@@ -97,4 +98,6 @@ def test_what_fewer_iterations_make_is_missed() -> None:
     j, kinds = Affine.of("j"), list[set[str]]()
     for which, left in ((1, j), (1, j - 1), (1, lit(3) - j), (2, j + 1)):
         kinds.append({v.kind for v in check_tree(replace(s, call=edited(s.call, Bound(left), which, [])))})
-    assert kinds == [set(), {"stale"}, {"stale"}, {"stale"}]
+    assert kinds == [set(), {"stale"}, set(), {"stale"}]
+    older = replace(s, call=edited(s.call, Bound(lit(3) - j), 1, []))  # the last one finds what was made before
+    assert {v.obligation for v in check_points(older)} == {1, 5}
