@@ -226,7 +226,7 @@ class _Pair:
             alike, laid = still, holds
         else:
             raise TooMuch("the steps of a loop were not related")
-        last = [x.at(a.axis.extent) for x in laid]
+        last = [x.after(a.axis.extent) for x in laid]
         after = self._unknown((one, two), (a, b), alike, last, f"after {path}", whole=True)
         for memory, new in zip((one, two), after, strict=True):
             memory.update(new)
@@ -337,6 +337,13 @@ class Laid:
             return self
         path = self.path.put(self.counter, now)
         return replace(self, path=path if given is None else path.given(given))
+
+    def after(self, trip: Affine) -> Laid:
+        """After all steps: before the first one still, where the trip is less than 0."""
+        if not self.counter:
+            return self
+        some, none = self.at(trip, make((), [trip])), self.at(Affine(), make((), [-trip - 1]))
+        return replace(self, path=some.path | none.path)
 
     def sides(self, one: Memory, two: Memory, ring: Ring) -> tuple[Value, Value]:
         memory, source = (one, two) if self.flip else (two, one)

@@ -144,6 +144,20 @@ loop t < T
 forall j < 3
   z[j] = y[T, j]
 """
+LATE_HEAD = "in x: f32[T + 3]\ninout y: f32[T + 3]\nout z: f32"
+LATE = """
+loop t < T - 2
+  y[t + 3] = y[t + 2] + x[t]
+z = y[T]
+"""
+LATE_HELD = """
+temp s: f32
+s = y[2]
+loop t < T - 2
+  y[t + 3] = s + x[t]
+  s = y[t + 3]
+z = s
+"""
 ROWS_HELD = """
 temp s: f32[3]
 forall j < 3
@@ -271,6 +285,7 @@ forall i < M, j < N, k < K
     Pair("an input projection is hoisted", LOOP_HEAD, RNN, HOISTED, "T"),
     Pair("a row is held", ROWS_HEAD, ROWS, ROWS_HELD, "T"),
     Pair("a row is held no more", ROWS_HEAD, ROWS_HELD, ROWS, "T"),
+    Pair("a row is held over some steps", LATE_HEAD, LATE, LATE_HELD, "T >= 2"),
     Pair("what is held goes to the row", ROWS_HEAD, ROWS, ROWS_HELD.replace("y[t + 1, j] = s", "s[j] = s")
          .replace("s[j] = y[t + 1, j]", "y[t + 1, j] = s[j]"), "T"),
     Pair("a row is held the other way round", ROWS_HEAD, ROWS, ROWS_HELD.replace("= s[j]", "= s[2 - j]")
@@ -370,6 +385,7 @@ FORGED = (
     Pair("a row is held, and changed", ROWS_HEAD, ROWS, ROWS_HELD + "forall j < 3\n  z[j] = s[0]\n", "T"),
     Pair("a row is held, a row later at the end", ROWS_HEAD, ROWS, ROWS_HELD.replace("z[j] = s[j]", "z[j] = y[T - 1, j]"), "T >= 1"),
     Pair("a row is held the wrong way round", ROWS_HEAD, ROWS, ROWS_HELD.replace("s[j] = y[t + 1, j]", "s[2 - j] = y[t + 1, j]"), "T"),
+    Pair("a row is held, over less than no steps", LATE_HEAD, LATE, LATE_HELD, "T"),
     Pair("a loop one step short", LOOP_HEAD, RNN, RNN.replace("t < T", "t < T - 1"), "T >= 1"),
     Pair("the state is used after it is replaced", LOOP_HEAD, RNN, RNN.replace("    h[j] = tanh(a[j])\n    ys[t, j] = h[j]",
          "    ys[t, j] = h[j]\n    h[j] = tanh(a[j])"), "T"),
