@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from isam.cost.steps import TICK, Costs, dealt_to
 from isam.ir.kernel import USUAL_TRIP, recurrences
-from isam.schedule.tree import Issue, Loop, Node, Operand, Schedule, children, leaves
+from isam.schedule.tree import Issue, Loop, Node, Operand, Schedule, children, distinct, leaves
 
 SETTLED, FOLLOWED = 3, 6  # steps until every one takes as long as the next; how many are followed
 
@@ -28,10 +28,12 @@ class _Scope(dict[str, int]):
 
 
 def chained(schedule: Schedule) -> float:
-    """Seconds, with a usual number for steps that are not known; 0 without recurrent loops. Of loops around others
-    nothing is said."""
+    """Seconds, with a usual number for steps that are not known; 0 without recurrent loops, and where calls wait for
+    streams: that is seen in their time. Of loops around others nothing is said."""
     names = {r.axis.name for r in recurrences(schedule.kernel.body)}
-    return _Chains(schedule, names).of(schedule.call) * TICK if names else 0.0
+    if not names or any(isinstance(n, Issue) and n.after for n in distinct(schedule.call)):
+        return 0.0
+    return _Chains(schedule, names).of(schedule.call) * TICK
 
 
 class _Chains:
