@@ -90,6 +90,7 @@ def test_content_follows_when_memory_moves_within_a_line():
             kept.append(a)
         assert len({(was - now) % LINE for was, now in moves}) > 2
         counting.handler.free = ctypes.cast(never := type(counting.alive[3])(lambda *_: None), ctypes.c_void_p).value
+        del a  # as long as its handler is there
         kept.clear()
         assert never
 
