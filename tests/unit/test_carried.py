@@ -39,10 +39,18 @@ DISTANCE = """kernel distance(M, N)
     loop j < N
       d[i + 1, j + 1] = min(min(d[i, j + 1], d[i + 1, j]) + 1, d[i, j] + select(x[i] == z[j], 0, 1))
 """
+BYTES = """kernel bytes(T, C)
+  in    x: i8[T, C]
+  inout y: i8[T + 1, C]
+  loop t < T
+    forall c < C
+      y[t + 1, c] += y[t, c] + x[t, c]
+"""
 ALL = {
     "filter": (FILTER, {"T": 9, "C": 17}), "filter of one": (FILTER, {"T": 5, "C": 1}),
     "no steps": (FILTER, {"T": 0, "C": 3}), "two back": (TWO_BACK, {"T": 9}),
     "two back, once": (TWO_BACK, {"T": 1}), "distance": (DISTANCE, {"M": 4, "N": 7}),
+    "bytes": (BYTES, {"T": 2, "C": 9}),
 }  # fmt: skip
 
 
