@@ -143,7 +143,9 @@ class _Made:
     def opened(self, loop: Recurrence) -> Iterator[Item]:
         """The temporary's first value, and the loop that reads and fills it."""
         first = self.at
-        readers = tuple(first + n for n, s in enumerate(_statements(loop.body)) if any(a in self.read for a in s.reads))
+        own = {id(s) for s in loop.body}
+        readers = tuple(first + n for n, s in enumerate(_statements(loop.body))
+                        if id(s) in own and any(a in self.read for a in s.reads))  # fmt: skip
         self.origins.append(readers)
         inner = tuple(self.replaced(it) if isinstance(it, Statement) else it for it in self.items(loop.body))
         self.origins.append(readers)
