@@ -184,7 +184,7 @@ def _chosen(made: Sequence[Candidate], job: Job) -> Candidate:
 
     options = [Variant(c.answer, c.ahead, c.cover.errors) for c in made]
     known = _numbers([o.schedule.kernel for o in options])
-    costs = [sum(_seconds(c, sizes) for sizes in known) + chained(c.answer) for c in made]
+    costs = [sum(_seconds(c, sizes) + chained(c.answer, sizes) for sizes in known) for c in made]
     costs = [a + b for a, b in zip(costs, _waits(made), strict=True)]
     context = {"options": [o.label() for o in options], "unproved": list(job.unproved)}
     taken = job.trace.choose(Choice("variant", options, context, costs))

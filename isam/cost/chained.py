@@ -9,10 +9,10 @@ Rau, "Iterative modulo scheduling", 1994, section 2.1).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from isam.cost.steps import TICK, Costs, dealt_to
-from isam.ir.kernel import USUAL_TRIP, recurrences
+from isam.ir.kernel import recurrences
 from isam.schedule.tree import Issue, Loop, Node, Operand, Schedule, children, distinct, leaves
 
 SETTLED, FOLLOWED = 3, 6  # steps until every one takes as long as the next; how many are followed
@@ -21,24 +21,24 @@ Cell = tuple[str, str, int | None, int]
 
 
 class _Scope(dict[str, int]):
-    """Variables of loops around, each at its begin."""
+    """Sizes, and variables of loops around, each at its begin."""
 
     def __missing__(self, name: str) -> int:
         return 0
 
 
-def chained(schedule: Schedule) -> float:
-    """Seconds, with a usual number for steps that are not known; 0 without recurrent loops, and where calls wait for
+def chained(schedule: Schedule, sizes: Mapping[str, int]) -> float:
+    """Seconds, with these ``sizes`` for those that are open; 0 without recurrent loops, and where calls wait for
     streams: that is seen in their time. Of loops around others nothing is said."""
     names = {r.axis.name for r in recurrences(schedule.kernel.body)}
     if not names or any(isinstance(n, Issue) and n.after for n in distinct(schedule.call)):
         return 0.0
-    return _Chains(schedule, names).of(schedule.call) * TICK
+    return _Chains(schedule, names, _Scope(schedule.kernel.sizes(sizes))).of(schedule.call) * TICK
 
 
 class _Chains:
-    def __init__(self, schedule: Schedule, names: set[str]):
-        self.schedule, self.names = schedule, names
+    def __init__(self, schedule: Schedule, names: set[str], scope: _Scope):
+        self.schedule, self.names, self.scope = schedule, names, scope
         self.costs, self.stand = Costs(schedule, dealt_to(schedule)), defaultdict[str, int](int)
 
     def of(self, node: Node) -> float:
@@ -47,7 +47,7 @@ class _Chains:
             return 0.0
         if not isinstance(node, Loop):
             return sum(map(self.of, children(node)))
-        trip = node.trip if node.trip is not None else USUAL_TRIP
+        trip = len(node.values(self.scope))
         steps = leaves(node.body)
         if node.var in self.names and all(isinstance(n, Issue) for n in steps):
             return trip * self._interval(node.var, [n for n in steps if isinstance(n, Issue)])
@@ -59,7 +59,7 @@ class _Chains:
         timed = [self.costs.of(c, self.stand).latency for c in calls]
         ends = list[int]()
         for step in range(FOLLOWED):
-            scope = _Scope({var: step})
+            scope = _Scope({**self.scope, var: step})
             for call, latency in zip(calls, timed, strict=True):
                 ins = system.instructions[call.instruction]
                 roles = [(ins.operand(o.name).role, _cell(o, scope)) for o in call.operands]

@@ -230,7 +230,7 @@ class Kernel:
     @cached_property
     def statements(self) -> tuple[Statement, ...]:
         """All statements in text order, those inside recurrent loops included."""
-        return tuple(_flatten(self.body))
+        return tuple(statements_in(self.body))
 
     @cached_property
     def operations(self) -> frozenset[tuple[str, bool, str]]:
@@ -338,10 +338,11 @@ def put(items: tuple[Item, ...], values: Mapping[str, Affine | int],
     return tuple(map(item, items))
 
 
-def _flatten(body: tuple[Item, ...]) -> Iterator[Statement]:
+def statements_in(body: Sequence[Item]) -> Iterator[Statement]:
+    """All statements of a body in order, those of recurrent loops where these stand."""
     for it in body:
         if isinstance(it, Recurrence):
-            yield from _flatten(it.body)
+            yield from statements_in(it.body)
         else:
             yield it
 

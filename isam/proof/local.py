@@ -6,10 +6,10 @@ is what they leave. So it is enough that the items between make the same of anyt
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
-from isam.ir.kernel import Item, Kernel, Recurrence, Statement
+from isam.ir.kernel import Item, Kernel, statements_in
 
 
 def between(a: Kernel, b: Kernel) -> tuple[Kernel, Kernel, frozenset[str]] | None:
@@ -21,7 +21,7 @@ def between(a: Kernel, b: Kernel) -> tuple[Kernel, Kernel, frozenset[str]] | Non
     if not first + last:
         return None
     rest = a.body[len(a.body) - last :]
-    seen = {x.buffer for s in _statements(rest) for x in s.reads} | {
+    seen = {x.buffer for s in statements_in(rest) for x in s.reads} | {
         x.name for x in a.arguments if x.role in ("out", "inout")
     }
     one, two = (replace(k, body=k.body[first : len(k.body) - last], template=None) for k in (a, b))
@@ -32,15 +32,7 @@ def _common(a: Sequence[Item], b: Sequence[Item], alike: set[str]) -> int:
     """How many items at the beginning are the same, on buffers that are the same."""
     count = 0
     for x, y in zip(a, b, strict=False):
-        if x != y or not {n.buffer for s in _statements((x,)) for n in (s.dest, *s.reads)} <= alike:
+        if x != y or not {n.buffer for s in statements_in((x,)) for n in (s.dest, *s.reads)} <= alike:
             break
         count += 1
     return count
-
-
-def _statements(items: Sequence[Item]) -> Iterator[Statement]:
-    for it in items:
-        if isinstance(it, Recurrence):
-            yield from _statements(it.body)
-        else:
-            yield it

@@ -78,7 +78,7 @@ def test_what_comes_out_is_right(name: str, on: str) -> None:
 def test_state_is_taken_out_of_rows(name: str, states: int) -> None:
     _, job, _ = made(name)
     assert [s.split(" ")[0] for s in job.taken.cover.steps] == ["scalar-replacement"] * states
-    plain, held = (chained(c.answer) for c in job.candidates if isinstance(c.answer, Schedule))
+    plain, held = (chained(c.answer, {}) for c in job.candidates if isinstance(c.answer, Schedule))
     assert held < plain
 
 
@@ -93,7 +93,7 @@ def test_what_is_further_back_moves_on_first() -> None:
 def test_cycles_from_step_to_step_are_what_calls_take() -> None:
     """A product and a sum of 4 cycles, and either a copy or a store and a load of 5 cycles each."""
     _, job, sizes = made("filter")
-    plain, held = (chained(c.answer) for c in job.candidates if isinstance(c.answer, Schedule))
+    plain, held = (chained(c.answer, {}) for c in job.candidates if isinstance(c.answer, Schedule))
     cycle = 1 / job.system.units["core"].clock
     assert plain == pytest.approx(sizes["T"] * (4 + 4 + 5 + 5) * cycle)
     assert held == pytest.approx(sizes["T"] * (4 + 4 + 4) * cycle)

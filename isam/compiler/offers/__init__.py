@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from isam.classes import dataclass
 from isam.compiler.offers.subject import Subject
-from isam.ir.kernel import Access, recurrences
+from isam.ir.kernel import recurrences
 from isam.scheduler.plans.traffic import caches
 
 if TYPE_CHECKING:
@@ -64,14 +64,6 @@ def _across(of: Subject) -> bool:
 def _several(of: Subject) -> bool:
     """Where several units of the machine run one of its instructions."""
     return any(of.system.spread(m.instruction.name)[1] > 1 for m in of.cover.mappings)
-
-
-def _overwritten(of: Subject) -> bool:
-    """Where the cover takes no steps of its own, and a block reads along some of its axes what is written behind it."""
-    kernel = of.kernel
-    some = ((i, x.buffer) for i, s in enumerate(kernel.statements) for x in s.sources
-            if isinstance(x, Access) and not {n for row in x.index for n in row.names}.issuperset(s.domain.names))
-    return not of.cover.steps and any(j > i for i, name in some for j in kernel.writers.get(name, ()))
 
 
 def _hoisted(of: Subject) -> Iterator[Steps]:
@@ -154,7 +146,7 @@ OFFERS = (
     Offer("carried", "what a step reads of the step before, at another place of a buffer, is a temporary of its own",
           _recurs, _carried, "beside `hoisted`, the other one for recurrent loops; as much is left to do"),
     Offer("aside", "what a block reads of a buffer that it goes on to overwrite is copied first",
-          _overwritten, _aside, "beside `carried`: the other one that takes reads away from what is written"),
+          _as_written, _aside, "beside `carried`: the other one that takes reads away from what is written"),
     Offer("once", "what was typed along an axis that it does not depend on is made once",
           _as_written, _once, "before all that does as much work in another way: this is less work"),
     Offer("everywhere", "temporaries that are made at some points only are made at all of a box, in larger calls",

@@ -22,15 +22,8 @@ def carried(kernel: Kernel) -> tuple[Step, ...]:
     from isam.compiler.offers.way import Way
     from isam.transforms.statements import ScalarReplacement
 
-    law, way, left = ScalarReplacement(), Way(kernel, 0), 0
-    while len(way.steps) < STATES:
-        sites = [s for s in law.sites(way.kernel) if _innermost(way.kernel, s["loop"])][left:]
-        if not sites:
-            break
-        taken = len(way.steps)
-        with way.attempt():
-            way.take(law, sites[0])
-        left += len(way.steps) == taken  # what was refused stands before the others from now on
+    law, way = ScalarReplacement(), Way(kernel, 0)
+    way.take_each(law, lambda k: [s for s in law.sites(k) if _innermost(k, s["loop"])], STATES)
     return way.steps
 
 

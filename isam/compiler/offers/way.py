@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import field
 
@@ -52,6 +52,16 @@ class Way:
         if not self.steps:
             return tuple(statements)
         return tuple(n for n, old in enumerate(self.back.statements) if set(old) & set(statements))
+
+    def take_each(self, law: Transform, sites: Callable[[Kernel], Sequence[Site]], most: int) -> None:
+        """Takes what sites there are, one after the other, until the way has so many steps. One that is refused stays,
+        and those behind it are taken."""
+        refused = 0
+        while len(self.steps) < most and (found := sites(self.kernel)[refused:]):
+            taken = len(self.steps)
+            with self.attempt():
+                self.take(law, found[0])
+            refused += len(self.steps) == taken
 
     @contextmanager
     def attempt(self) -> Iterator[None]:

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from isam.classes import dataclass
 from isam.ir.affine import Affine
-from isam.ir.kernel import Access, Axis, Buffer, Domain, Item, Kernel, Recurrence, Statement, recurrences
+from isam.ir.kernel import Access, Axis, Buffer, Domain, Item, Kernel, Recurrence, Statement, recurrences, statements_in
 from isam.ir.verify import verify
+from isam.once import once
 from isam.transforms.edit import fresh, lone, names_in, without_unused
 from isam.transforms.law import Correspondence, Rewrite, Site, Transform
 
@@ -24,20 +25,25 @@ class ScalarReplacement(Transform):
     grows = True
 
     def sites(self, kernel: Kernel) -> tuple[Site, ...]:
-        found = ((Site.of(loop=n, read=m, buffer=r.buffer), _rewritten(kernel, loop, r))
-                 for n, loop in enumerate(recurrences(kernel.body)) for m, r in enumerate(_reads(loop)))  # fmt: skip
-        return tuple(site for site, made in found if not verify(made.kernel))
+        return tuple(_rewrites(kernel))
 
     def apply(self, kernel: Kernel, site: Site) -> Rewrite:
-        if site not in self.sites(kernel):
+        made = _rewrites(kernel).get(site)
+        if made is None:
             raise ValueError(f"'{self.law}' does not apply at {site}")
-        loop = list(recurrences(kernel.body))[site["loop"]]
-        return _rewritten(kernel, loop, _reads(loop)[site["read"]])
+        return made
+
+
+@once
+def _rewrites(kernel: Kernel) -> dict[Site, Rewrite]:
+    """By site; none where a temporary's first value or its last is not there to be copied (``verify`` says so)."""
+    found = {Site.of(loop=n, read=m, buffer=r.buffer): _rewritten(kernel, loop, r)
+             for n, loop in enumerate(recurrences(kernel.body)) for m, r in enumerate(_reads(loop))}  # fmt: skip
+    return {site: made for site, made in found.items() if not verify(made.kernel)}
 
 
 def _rewritten(kernel: Kernel, loop: Recurrence, read: _Read) -> Rewrite:
-    """The kernel with a temporary for what is read; none, where its first value or its last is not there to be copied
-    (``verify`` says so)."""
+    """The kernel with a temporary for what is read."""
     made = _Made(kernel, loop, read)
     body = tuple(made.items(kernel.body))
     new = without_unused(replace(kernel, body=body, buffers=(*kernel.buffers, made.temporary), template=None))
@@ -64,7 +70,7 @@ def _but(index: tuple[Affine, ...], along: frozenset[int]) -> list[Affine]:
 
 def _reads(loop: Recurrence) -> list[_Read]:
     """What the loop's own statements read that steps before have written, and this one does not."""
-    every, found = list(_statements(loop.body)), list[_Read]()
+    every, found = list(statements_in(loop.body)), list[_Read]()
     for name in dict.fromkeys(s.dest.buffer for s in every):
         written = [s.dest for s in every if s.dest.buffer == name]
         for s, a in _accesses(loop, name):
@@ -93,14 +99,6 @@ def _behind(read: Access, written: list[Access], counter: str) -> bool:
 def _ahead(row: Affine, counter: str) -> int | None:
     """How far an index is ahead of the counter; None where it does not go with it alone."""
     return row.const if row.terms == ((counter, 1),) else None
-
-
-def _statements(items: tuple[Item, ...]) -> Iterator[Statement]:
-    for it in items:
-        if isinstance(it, Recurrence):
-            yield from _statements(it.body)
-        else:
-            yield it
 
 
 class _Made:
@@ -144,7 +142,7 @@ class _Made:
         """The temporary's first value, and the loop that reads and fills it."""
         first = self.at
         own = {id(s) for s in loop.body}
-        readers = tuple(first + n for n, s in enumerate(_statements(loop.body))
+        readers = tuple(first + n for n, s in enumerate(statements_in(loop.body))
                         if id(s) in own and any(a in self.read for a in s.reads))  # fmt: skip
         self.origins.append(readers)
         inner = tuple(self.replaced(it) if isinstance(it, Statement) else it for it in self.items(loop.body))
