@@ -23,23 +23,32 @@ def splice(
     buffers: Sequence[Buffer] | None = None,
     first: Sequence[Part] = (),
     last: Sequence[Part] = (),
+    loops: Mapping[int, tuple[Sequence[Part], Sequence[Part]]] | None = None,
 ) -> tuple[Kernel, tuple[tuple[int, ...], ...]]:
-    """Replaces statements by lists of statements; ``first`` and ``last`` go to both ends of the kernel. Returns the
-    kernel and, per new statement, the old statements it carries out."""
+    """Replaces statements by lists of statements; ``first`` and ``last`` go to both ends of the kernel; of recurrent
+    ``loops``, by number, some go before one and others to the end of its step. Returns the kernel and, per new
+    statement, the old statements it carries out."""
     origins: list[tuple[int, ...]] = [o for _, o in first]
-    at = 0
+    at, number = 0, 0
 
-    def walk(body: tuple[Item, ...]) -> tuple[Item, ...]:
-        nonlocal at
+    def put(out: list[Item], new: Sequence[Part]) -> None:
+        for s, origin in new:
+            out.append(s)
+            origins.append(origin)
+
+    def walk(body: tuple[Item, ...], end: Sequence[Part] = ()) -> tuple[Item, ...]:
+        nonlocal at, number
         out: list[Item] = []
         for it in body:
             if isinstance(it, Recurrence):
-                out.append(replace(it, body=walk(it.body)))
+                before, behind = (loops or {}).get(number, ((), ()))
+                number += 1
+                put(out, before)
+                out.append(replace(it, body=walk(it.body, behind)))
                 continue
-            for s, origin in parts.get(at, ((it, (at,)),)):
-                out.append(s)
-                origins.append(origin)
+            put(out, parts.get(at, ((it, (at,)),)))
             at += 1
+        put(out, end)
         return tuple(out)
 
     body = walk(kernel.body)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from isam.classes import dataclass
 from isam.ir.affine import Affine
-from isam.ir.kernel import Access, Axis, Buffer, Domain, Item, Kernel, Recurrence, Statement, recurrences, statements_in
+from isam.ir.kernel import Access, Axis, Buffer, Domain, Kernel, Statement
 from isam.ir.verify import verify
 from isam.once import once
-from isam.transforms.edit import fresh, lone, names_in, without_unused
+from isam.transforms.edit import fresh, lone, names_in, splice
 from isam.transforms.law import Correspondence, Rewrite, Site, Transform
+from isam.transforms.statements.hoist import LoopAt, loops
 
 
 class ScalarReplacement(Transform):
@@ -37,18 +37,9 @@ class ScalarReplacement(Transform):
 @once
 def _rewrites(kernel: Kernel) -> dict[Site, Rewrite]:
     """By site; none where a temporary's first value or its last is not there to be copied (``verify`` says so)."""
-    found = {Site.of(loop=n, read=m, buffer=r.buffer): _rewritten(kernel, loop, r)
-             for n, loop in enumerate(recurrences(kernel.body)) for m, r in enumerate(_reads(loop))}  # fmt: skip
+    found = {Site.of(loop=n, read=m, buffer=r.buffer): _Made(kernel, n, loop, r).rewrite()
+             for n, loop in enumerate(loops(kernel)) for m, r in enumerate(_reads(kernel, loop))}  # fmt: skip
     return {site: made for site, made in found.items() if not verify(made.kernel)}
-
-
-def _rewritten(kernel: Kernel, loop: Recurrence, read: _Read) -> Rewrite:
-    """The kernel with a temporary for what is read."""
-    made = _Made(kernel, loop, read)
-    body = tuple(made.items(kernel.body))
-    new = without_unused(replace(kernel, body=body, buffers=(*kernel.buffers, made.temporary), template=None))
-    meaning = f"{read.buffer} of the step before"
-    return Rewrite(new, Correspondence(tuple(made.origins), meanings=((made.temporary.name, meaning),)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,22 +59,22 @@ def _but(index: tuple[Affine, ...], along: frozenset[int]) -> list[Affine]:
     return [row for d, row in enumerate(index) if d not in along]
 
 
-def _reads(loop: Recurrence) -> list[_Read]:
+def _reads(kernel: Kernel, loop: LoopAt) -> list[_Read]:
     """What the loop's own statements read that steps before have written, and this one does not."""
-    every, found = list(statements_in(loop.body)), list[_Read]()
-    for name in dict.fromkeys(s.dest.buffer for s in every):
-        written = [s.dest for s in every if s.dest.buffer == name]
-        for s, a in _accesses(loop, name):
-            along = frozenset(d for d, row in enumerate(a.index) if set(row.names) & set(s.domain.names))
-            if not any(a in r for r in found) and _behind(a, written, loop.axis.name):
+    found = list[_Read]()
+    for name in dict.fromkeys(kernel.statements[i].dest.buffer for i in loop.inside):
+        written = [kernel.statements[i].dest for i in kernel.writers[name] if i in loop.inside]
+        for i, a in _accesses(kernel, loop, name):
+            own = set(kernel.statements[i].domain.names)
+            along = frozenset(d for d, row in enumerate(a.index) if own & set(row.names))
+            if not any(a in r for r in found) and _behind(a, written, loop.item.axis.name):
                 found.append(_Read(name, a.index, along))
     return found
 
 
-def _accesses(loop: Recurrence, name: str) -> list[tuple[Statement, Access]]:
-    """The reads of a buffer by a loop's own statements."""
-    own = [s for s in loop.body if isinstance(s, Statement)]
-    return [(s, a) for s in own for a in s.reads if a.buffer == name]
+def _accesses(kernel: Kernel, loop: LoopAt, name: str) -> list[tuple[int, Access]]:
+    """The reads of a buffer by a loop's own statements, with the numbers of these."""
+    return [(i, a) for i in loop.own for a in kernel.statements[i].reads if a.buffer == name]
 
 
 def _behind(read: Access, written: list[Access], counter: str) -> bool:
@@ -102,54 +93,37 @@ def _ahead(row: Affine, counter: str) -> int | None:
 
 
 class _Made:
-    """Rebuilds a kernel's items; ``origins`` are the old numbers of the new statements, in their order."""
+    """What becomes of a kernel where a loop, with its number, takes a read from a temporary."""
 
-    def __init__(self, kernel: Kernel, loop: Recurrence, read: _Read):
-        self.loop, self.read = loop, read
+    def __init__(self, kernel: Kernel, number: int, loop: LoopAt, read: _Read):
+        self.kernel, self.number, self.loop, self.read = kernel, number, loop, read
+        self.readers = [(i, a) for i, a in _accesses(kernel, loop, read.buffer) if a in read]
         buffer, taken = kernel.buffer(read.buffer), names_in(kernel)
-        self.sizes = {s.name for s in kernel.syms}
         name = fresh(taken, f"{read.buffer}_before")
         self.along = sorted(read.along)
         shape = tuple(self.extent(d, buffer.shape[d]) for d in self.along)
         self.temporary = Buffer(name, shape, buffer.dtype, "temp", declared=False)
         self.axes = tuple(Axis(fresh({*taken, name}, f"{name}_{n}"), e) for n, e in enumerate(shape))
-        self.origins: list[tuple[int, ...]] = []
-        self.at = 0  # the statement that comes next
+
+    def rewrite(self) -> Rewrite:
+        counter, who = self.loop.item.axis.name, tuple(dict.fromkeys(i for i, _ in self.readers))
+        first, next_ = (self.filled({counter: at}) for at in (Affine(), Affine.of(counter) + 1))
+        parts = {i: ((self.replaced(self.kernel.statements[i]), (i,)),) for i in who}
+        buffers = (*self.kernel.buffers, self.temporary)
+        around = {self.number: (((first, who),), ((next_, who),))}
+        new, origins = splice(self.kernel, parts, buffers=buffers, loops=around)
+        meaning = f"{self.read.buffer} of the step before"
+        return Rewrite(new, Correspondence(origins, meanings=((self.temporary.name, meaning),)))
 
     def extent(self, dim: int, whole: Affine) -> Affine:
         """How far the reads go along a dimension: all of it, or an axis that each of them goes along alone."""
         found = set[Affine]()
-        for s, a in _accesses(self.loop, self.read.buffer):
-            if a in self.read:
-                row = a.index[dim]
-                alone = lone(row) and row.names[0] in s.domain.names
-                found.add(s.domain.extent(row.names[0]) if alone else whole)
+        for i, a in self.readers:
+            row, domain = a.index[dim], self.kernel.statements[i].domain
+            alone = lone(row) and row.names[0] in domain.names
+            found.add(domain.extent(row.names[0]) if alone else whole)
         one = found.pop() if len(found) == 1 else whole
-        return one if self.sizes.issuperset(one.names) else whole
-
-    def items(self, body: tuple[Item, ...]) -> Iterator[Item]:
-        for it in body:
-            if isinstance(it, Statement):
-                self.origins.append((self.at,))
-                self.at += 1
-                yield it
-            elif it is self.loop:
-                yield from self.opened(it)
-            else:
-                yield replace(it, body=tuple(self.items(it.body)))
-
-    def opened(self, loop: Recurrence) -> Iterator[Item]:
-        """The temporary's first value, and the loop that reads and fills it."""
-        first = self.at
-        own = {id(s) for s in loop.body}
-        readers = tuple(first + n for n, s in enumerate(statements_in(loop.body))
-                        if id(s) in own and any(a in self.read for a in s.reads))  # fmt: skip
-        self.origins.append(readers)
-        inner = tuple(self.replaced(it) if isinstance(it, Statement) else it for it in self.items(loop.body))
-        self.origins.append(readers)
-        counter = loop.axis.name
-        yield self.filled({counter: Affine()})
-        yield replace(loop, body=(*inner, self.filled({counter: Affine.of(counter) + 1})))
+        return one if {s.name for s in self.kernel.syms}.issuperset(one.names) else whole
 
     def replaced(self, s: Statement) -> Statement:
         def one(a: Access) -> Access:

@@ -26,12 +26,12 @@ class Hoist(Transform):
 
     def sites(self, kernel: Kernel) -> tuple[Site, ...]:
         out: list[Site] = []
-        for n, loop in enumerate(_loops(kernel)):
+        for n, loop in enumerate(loops(kernel)):
             out += [Site.of(loop=n, statements=moved) for moved in _ways(kernel, loop)]
         return tuple(out)
 
     def apply(self, kernel: Kernel, site: Site) -> Rewrite:
-        loop = _loops(kernel)[site["loop"]]
+        loop = loops(kernel)[site["loop"]]
         if site["statements"] not in _ways(kernel, loop):
             raise ValueError(f"'{self.law}' does not apply at {site}")
         return _rewrite(kernel, loop, frozenset(site["statements"]))
@@ -44,7 +44,7 @@ class Hoist(Transform):
 
 
 @dataclass(frozen=True, slots=True)
-class _Loop:
+class LoopAt:
     """A recurrent loop. ``start``: the number of its first statement; ``own``: numbers of those directly in it;
     ``end``: one more than that of its last."""
 
@@ -58,9 +58,9 @@ class _Loop:
         return range(self.start, self.end)
 
 
-def _loops(kernel: Kernel) -> tuple[_Loop, ...]:
+def loops(kernel: Kernel) -> tuple[LoopAt, ...]:
     """Every recurrent loop, outer before inner."""
-    found: list[tuple[int, _Loop]] = []
+    found: list[tuple[int, LoopAt]] = []
 
     def walk(body: tuple[Item, ...], at: int) -> int:
         for it in body:
@@ -68,7 +68,7 @@ def _loops(kernel: Kernel) -> tuple[_Loop, ...]:
                 at += 1
                 continue
             place = len(found)
-            found.append((at, _Loop(it, at, at, ())))
+            found.append((at, LoopAt(it, at, at, ())))
             own, here = [], at
             for inner in it.body:
                 if isinstance(inner, Statement):
@@ -76,7 +76,7 @@ def _loops(kernel: Kernel) -> tuple[_Loop, ...]:
                     here += 1
                 else:
                     here = walk((inner,), here)
-            found[place] = (at, _Loop(it, at, here, tuple(own)))
+            found[place] = (at, LoopAt(it, at, here, tuple(own)))
             at = here
         return at
 
@@ -84,7 +84,7 @@ def _loops(kernel: Kernel) -> tuple[_Loop, ...]:
     return tuple(loop for _, loop in found)
 
 
-def _ways(kernel: Kernel, loop: _Loop) -> tuple[tuple[int, ...], ...]:
+def _ways(kernel: Kernel, loop: LoopAt) -> tuple[tuple[int, ...], ...]:
     """The most statements that can leave, and where those are fewer the sums among them with what they need: a cast
     that a sum in the loop reads may be better off beside it."""
     most = _moved(kernel, loop, loop.own)
@@ -103,7 +103,7 @@ def _behind(kernel: Kernel, moved: tuple[int, ...]) -> tuple[int, ...]:
         taken |= more
 
 
-def _moved(kernel: Kernel, loop: _Loop, among: Sequence[int]) -> tuple[int, ...]:
+def _moved(kernel: Kernel, loop: LoopAt, among: Sequence[int]) -> tuple[int, ...]:
     """The most statements that can leave the loop together; none when only numbers would be written earlier."""
     inside = loop.inside
     written = {kernel.statements[i].dest.buffer for i in inside}
@@ -132,7 +132,7 @@ def alone_in(kernel: Kernel, loop: range, name: str) -> bool:
 
 
 def _may_leave(
-    kernel: Kernel, loop: _Loop, i: int, moved: set[int], written: set[str], private: set[str]
+    kernel: Kernel, loop: LoopAt, i: int, moved: set[int], written: set[str], private: set[str]
 ) -> bool:
     """Can the statement be done for all steps before the loop, when the others in ``moved`` are too?"""
     s = kernel.statements[i]
@@ -156,7 +156,7 @@ def _counted(dest: Access, counter: str) -> bool:
     return any(row.terms == ((counter, 1),) for row in dest.index)
 
 
-def _rewrite(kernel: Kernel, loop: _Loop, moved: frozenset[int]) -> Rewrite:
+def _rewrite(kernel: Kernel, loop: LoopAt, moved: frozenset[int]) -> Rewrite:
     counter, trip = loop.item.axis.name, loop.item.axis.extent
     every = fresh(names_in(kernel), f"{counter}_all")
     made = {kernel.statements[i].dest.buffer for i in moved}
@@ -176,7 +176,7 @@ def _rewrite(kernel: Kernel, loop: _Loop, moved: frozenset[int]) -> Rewrite:
     return Rewrite(new, back)
 
 
-def _still(kernel: Kernel, loop: _Loop, moved: frozenset[int]) -> frozenset[str]:
+def _still(kernel: Kernel, loop: LoopAt, moved: frozenset[int]) -> frozenset[str]:
     """Temporaries that every step fills with the same: done once, they need no dimension for the counter."""
     counter, inside = loop.item.axis.name, loop.inside
     written = {b: [i for i in inside if kernel.statements[i].dest.buffer == b] for b in
@@ -200,7 +200,7 @@ def _follows(s: Statement, counter: str, others: set[str]) -> bool:
 class _Move:
     """Rebuilds a kernel's items; ``origins`` are the old numbers of the new statements, in their order."""
 
-    loop: _Loop
+    loop: LoopAt
     moved: frozenset[int]
     private: frozenset[str]
     every: str
