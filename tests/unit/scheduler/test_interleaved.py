@@ -12,7 +12,7 @@ from isam.ir.text import parse_kernel
 from isam.proof import prove
 from isam.schedule.tree import Loop, Schedule, distinct
 from isam.system.load import load_system
-from tests.pipeline import compiled, simulated
+from tests.pipeline import compiled, judge, simulated
 
 HOST = simulated("host-avx512")
 
@@ -110,3 +110,18 @@ def test_nests_at_other_remainders_are_proved_in_any_order():
 """
     for on in ("host-generic", "host-avx2", "host-avx512"):
         scheduled(text, simulated(on))
+
+
+def test_what_lies_along_a_loop_around_both_names_no_axis_of_theirs():
+    text = """kernel apart(T, M)
+  in    x: f32[T, 4]
+  inout a: f32[M]
+  inout b: f32[M]
+  loop t < T
+    forall i < M
+      a[i] = a[i] + x[t, 0]
+    forall j < M
+      b[j] = b[j] * x[t, 2]
+"""
+    kernel, sizes = parse_kernel(text), {"T": 3, "M": 20}
+    judge(kernel, sizes, compiled(kernel, sizes, HOST), 1)
