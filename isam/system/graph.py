@@ -84,7 +84,7 @@ class Unit:
 @dataclass(frozen=True, slots=True)
 class Move:
     """An edge of the graph: data may go from ``source`` to ``target`` by instruction ``by``, issued by ``issuer``.
-    ``computes``: kernels may be mapped onto that instruction, too (``D[i, j] = S[j]`` brings a row, and begins sums)."""
+    ``computes``: kernels may be mapped onto that instruction, too (``D[i, j] = S[j]`` brings a row, begins sums)."""
 
     source: str
     target: str
