@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,19 @@ def test_every_law_is_in_the_table_of_laws() -> None:
         name = type(law).__module__.removeprefix("isam.transforms.").replace(".", "/") + ".py"
         folder, _, file = name.rpartition("/")
         assert f"| `{file}` |" in structure if folder == "structure" else f"| `{name}` |" in page, law.law
+
+
+def test_the_places_that_contributors_are_sent_to_exist() -> None:
+    """Files and folders, and in Python files the names in capitals that are mentioned of them."""
+    page = (DOCS.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    places = re.findall(r"`((?:isam|tests|docs|benchmarks|hwdesc)/[\w./-]*)`", page)
+    assert len(places) > 40
+    assert not [p for p in places if not (DOCS.parent / p).exists()]
+    modules = re.findall(r"`python -m ((?:isam|tests)\.[\w.]+)", page)
+    assert not [m for m in modules if not (DOCS.parent / m.replace(".", "/")).with_suffix(".py").is_file()]
+    code = "".join((DOCS.parent / p).read_text(encoding="utf-8") for p in set(places) if p.endswith(".py"))
+    names = set(re.findall(r"`(_?[A-Z]{3,}(?:_[A-Z]+)*)`", page)) - {"LAWS"}  # those stand in packages
+    assert not [n for n in names if not re.search(rf"^(?:\w+, )*{n}\b", code, re.MULTILINE)]
 
 
 def test_every_part_of_the_design_belongs_to_a_stage() -> None:

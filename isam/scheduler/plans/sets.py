@@ -1,4 +1,4 @@
-"""Rows that lie side by side at multiples of a cache's period fall on the same of its sets."""
+"""How many lines of a block fall on one set of a cache: rows do that lie multiples of its period apart."""
 
 from __future__ import annotations
 
