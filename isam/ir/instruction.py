@@ -287,6 +287,14 @@ class Instruction:
         return last if plain and filled else None
 
     @cached_property
+    def repeats(self) -> bool:
+        """Whether a move leaves more than it takes: the same to each of some rows (``D[i, j] = S[j]``)."""
+        if self.copied is None:
+            return False
+        [source] = self.copied.reads
+        return not {n for row in source.index for n in row.names}.issuperset(self.copied.domain.names)
+
+    @cached_property
     def fill(self) -> Filling | None:
         """What a move writes besides what it copies; None: nothing."""
         if self.copied is None or len(self.body.statements) == 1:

@@ -95,6 +95,7 @@ MOVE: Table = {
     "by": Field("words", "instructions that carry it out", True),
     "issuer": Field("word", "the unit that issues it", True),
     "both_ways": Field("flag", "also from 'to' to 'from'"),
+    "computes": Field("flag", "kernels may be mapped onto its instructions, too"),
     "description": Field("text", "for readers"),
 }
 INSTRUCTION: Table = {
