@@ -149,7 +149,8 @@ class Instruction:
     reassociates fits only kernels that grant it; one that says nothing does what its body says, rounding by rounding.
 
     ``apart``: groups of operands that must lie in pairwise different memories (SYS-3). ``needs``: CPU features.
-    ``emission``: the backend's template, keyed by backend name (``llvm``, ``call``); a simulator needs none.
+    ``emission``: how it is written, by key: the templates of the back ends ``llvm`` and ``stream``; of a registered
+    function itself (``python``) and, of one in C, its address (``c``). A simulator needs none.
     ``requires`` and ``sets``: configuration registers (SYS-5) with the value they must have before, and have after:
     a word, a number, or one of the instruction's sizes by name. Required may also be ``stride S 0``, the bytes from one
     element of an operand to the next along a dimension (of one element: any), and ``step S``, those from one operand

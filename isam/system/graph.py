@@ -96,10 +96,10 @@ class Move:
 
 @dataclass(frozen=True)
 class System:
-    """A machine. ``backend`` names the emitter of its code (``simulator``, ``llvm``, or ``none``: kernels can be mapped
-    onto it, not compiled for it), ``approach`` the Approach whose opinions suit it, ``facts`` what only Approaches and
-    reports look at (cache sizes, vector width, features). ``replicas``, ``links``, ``clusters``, ``state``, ``meshes``:
-    what nodes have in common (see ``groups``)."""
+    """A machine. ``backend`` names the emitter of its code (``simulator``, ``llvm``, ``stream``, or ``none``: kernels
+    can be mapped onto it, not compiled for it), ``approach`` the Approach whose opinions suit it. Of the ``facts``
+    ``snippets...`` and ``stream`` are for back ends, the rest for Approaches and reports only. ``replicas``, ``links``,
+    ``clusters``, ``state``, ``meshes``: what nodes have in common (see ``groups``)."""
 
     name: str
     memories: dict[str, Memory]
