@@ -151,7 +151,7 @@ QUESTIONS: tuple[Question, ...] = (
             "_group": "the nests",
             "_system": "the machine",
         },
-        "cycles, relative",
+        "seconds where plans fill a near memory, else cycles, relative: compare them within one choice",
         "`order` ((axis, block), ...) from outer to inner, `unroll`, `stages` (`buffer`, `depth`, `memory`, ...).",
     ),
     Question(
