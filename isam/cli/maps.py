@@ -53,7 +53,7 @@ READING: dict[str, tuple[Part, ...]] = {
     "codegen": (
         ("All back ends", "codes"),
         ("Native code (`llvm/`)", "llvm/ llvm/lower llvm/walk llvm/irtext llvm/address llvm/share llvm/machine"),
-        ("Templates of instructions", "llvm/template llvm/reading llvm/judge llvm/lanes llvm/narrow"),
+        ("Templates of instructions", "llvm/template llvm/verbs llvm/reading llvm/judge llvm/lanes llvm/narrow"),
         ("Between registers and memory", "llvm/tiles llvm/vectors llvm/groups llvm/rows llvm/turned llvm/woven"),
         ("Streams of commands (`stream/`)", "stream/ stream/emit stream/write stream/template stream/judge"),
         ("The strict simulator (`simulator/`)",

@@ -16,6 +16,7 @@ from isam.codegen.llvm.irtext import ELEMENT, vector
 from isam.codegen.llvm.lanes import lanes_of, snippets_of
 from isam.codegen.llvm.narrow import fault
 from isam.codegen.llvm.reading import Line, read
+from isam.codegen.llvm.verbs import ELEMENTS, GROUPS, VERBS, Verb
 from isam.diagnostics import did_you_mean
 from isam.ir.dtype import ANY
 from isam.ir.instruction import Instruction
@@ -23,8 +24,6 @@ from isam.ir.kernel import Buffer
 from isam.system.graph import COUNTED, Memory, System
 
 POINTER, UNKNOWN = "ptr", ""
-IN_LANES = {"load": False, "splat": False, "store": False, "store0": False, "groups": True, "group": True,
-            "store_groups": True}  # whether the lanes hold groups
 
 
 class Finding(NamedTuple):
@@ -161,7 +160,7 @@ class _Judge:
             if line.to:
                 self.values[line.to] = self._made(line)
                 written.add(line.to)
-                if line.how in ("rows", "top", "room"):
+                if line.verb is not None and line.verb.points:
                     self.values[f"{line.to}.step"] = "i64"
         for a in self.arguments:
             if self.strange:  # what is missing is probably misspelt
@@ -207,19 +206,18 @@ class _Judge:
             self._layout(operand, dimension, line.number, column)
         if line.snippet[0]:
             self._snippet(line)
-        if line.how in IN_LANES:
-            self._moved(line)
+        if line.verb is not None and line.verb.holds in (ELEMENTS, GROUPS):
+            self._moved(line, line.verb)
 
-    def _moved(self, line: Line) -> None:
+    def _moved(self, line: Line, verb: Verb) -> None:
         """Between memory and registers: as groups where these hold groups, else one element per lane."""
-        grouped = {bool(m.lane) for a in self.arguments if self.inside[a.name]
-                   for m in self.machine.homes(self.i, a)}  # fmt: skip
-        if len(grouped) == 1 and grouped != {IN_LANES[line.how]}:
-            holds, use = ("groups", "groups, group or store_groups") if True in grouped else (
-                "one element", "load, splat, store or store0")  # fmt: skip
+        held = {GROUPS if m.lane else ELEMENTS for a in self.arguments if self.inside[a.name]
+                for m in self.machine.homes(self.i, a)}  # fmt: skip
+        if len(held) == 1 and verb.holds not in held:
+            *most, last = (v.name for v in VERBS.values() if v.holds in held)
             self._fault(line.number, line.column, "emission-lanes",
-                        f"'tile.{line.how}' is not for registers of '{self.i.name}': a lane holds {holds}",
-                        f"use tile.{use}")  # fmt: skip
+                        f"'tile.{verb.name}' is not for registers of '{self.i.name}': a lane holds {held.pop()}",
+                        f"use tile.{', '.join(most)} or {last}")  # fmt: skip
 
     def _known(self, name: str, number: int, column: int) -> bool:
         self.used.add(name)
@@ -267,9 +265,7 @@ class _Judge:
         if line.snippet[0] in self.machine.texts:
             types = tuple(self.values.get(n, UNKNOWN) for n, _, _ in line.values)
             return self.machine.result(line.snippet[0], types * 2 if line.how == "tree" else types)
-        if line.how in ("groups", "group"):
-            return UNKNOWN
-        if line.how in ("load", "splat"):
+        if line.verb is not None and line.verb.holds == ELEMENTS and not line.verb.stores:
             dtype = next((a.dtype for a in self.arguments if line.values[:1] and a.name == line.values[0][0]), ANY)
             return vector(dtype, self.machine.lanes) if dtype != ANY and self.machine.lanes else UNKNOWN
         return line.type

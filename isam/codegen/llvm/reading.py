@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from isam.codegen.llvm.irtext import ELEMENT, vector
+from isam.codegen.llvm.verbs import Verb, said
 
 _TYPE = (r"\$(?:" + "|".join(sorted(ELEMENT, key=len, reverse=True)) + r")(?![\w(])"
          r"|<\s*(?:\d+|\$L)\s+x\s+\w+\s*>|\b(?:ptr|float|double|half|bfloat|void|i\d+)\b")  # fmt: skip
@@ -18,8 +19,6 @@ _MENTION = re.compile(rf"(?:({_TYPE})\s+(?:align\s+\d+\s+)?)?%([A-Za-z_][\w.]*)"
 _ANY_TYPE = re.compile(_TYPE)
 _TO = re.compile(r"\s*(?:%([\w.]+)\s*=\s*)?")
 _USE = re.compile(r"(use|tree)\s+([\w.]+)\((.*)\)\s*$")
-_TILE = re.compile(r"tile\.(load|splat|prefetch|store0|store_groups|store|groups|group|"
-                   r"(?:rows|top|room|put)(?=\(\d+,\s*\d+\)\s))\b")  # fmt: skip
 _EACH = re.compile(r"each\s+\w+\s+(f32|f64)\([^)]*\)(\s+where\s+)?")
 _COPY = re.compile(r"%([A-Za-z_][\w.]*)\s*$")
 _SIZE = re.compile(r"\$(?:mask\((\w+)\)|([A-Za-z]\w*)(?![\w(]))")
@@ -35,7 +34,7 @@ CONVERT = frozenset({"sext", "zext", "trunc", "fpext", "fptrunc", "sitofp", "uit
 class Line(NamedTuple):
     """``values``: (name, the type it is taken as or '', column); ``sizes``: (``$`` word, column); ``layouts``:
     (operand, dimension, column) of strides; ``type`` of the value made, '' when it does not show; ``copied``: the value
-    that is only renamed; ``snippet``: (name, column); ``how``: use, tree, load, splat, store, each or ''."""
+    that is only renamed; ``snippet``: (name, column); ``how``: use, tree, each or ''; ``verb``: ``tile.NAME``."""
 
     number: int
     column: int
@@ -47,6 +46,7 @@ class Line(NamedTuple):
     copied: str = ""
     snippet: tuple[str, int] = ("", 0)
     how: str = ""
+    verb: Verb | None = None
 
 
 def read(template: str, lanes: int) -> list[Line]:
@@ -75,9 +75,9 @@ def _line(text: str, lanes: int) -> Line | None:
     line = Line(0, column, head[1] or "", mentions, sizes, layouts)
     if m := _USE.match(rest):
         return line._replace(snippet=(m[2], m.start(2) + begin + 1), how=m[1])
-    if m := _TILE.match(rest):
-        return line._replace(how=m[1], values=tuple((n, "", at) for n, _, at in mentions),
-                             type="ptr" if m[1] in ("rows", "top", "room") else "")
+    if s := said(rest):
+        return line._replace(verb=s.verb, values=tuple((n, "", at) for n, _, at in mentions),
+                             type="ptr" if s.verb.points else "")
     if m := _EACH.match(rest):
         type_, truth = _type(f"${m[1]}", lanes), _type("$i1", lanes)
         condition = next((at for _, _, at in mentions if m[2] and at >= m.end() + begin), 0)  # the first name behind it

@@ -13,13 +13,7 @@ temporary. Further:
   one for each lane;
 * ``%r = each FUNCTION f64(%x)``: a function of the C library called lane by lane; ``each ... where %c else %y``: in the
   lanes where ``c`` ($i1) holds, the others have those of ``y``; where it holds in none, nothing is called;
-* ``%D = tile.load %S``, ``tile.splat %S``, ``tile.store %S, %D``, ``tile.store0 %S, %D``: between values and memory;
-* ``tile.prefetch %S``: of a call that asks a cache for what lies further on; of others nothing;
-* ``%D = tile.groups %S``, ``tile.group %S``, ``tile.store_groups %S, %D``: of registers whose lanes hold groups, with
-  operands whose last dimension is a group: one for each lane, one for all lanes;
-* ``%p = tile.rows(16, 64) %S``, ``tile.room(16, 64) %D``: for registers of so many rows of so many bytes, where all
-  rows of the operand lie, or may be stored, ``%p.step`` bytes apart; ``tile.top``: as ``rows``, but below the operand's
-  rows may lie anything; ``tile.put(16, 64) %p, %D``: from there to ``D``;
+* ``%D = tile.NAME %S``, ``tile.NAME %S, %D``: between values and memory, see :mod:`isam.codegen.llvm.verbs`;
 * ``ref(i32 5)``: a pointer to a constant; ``@blas:sgemm``: a symbol that the loader resolves.
 """
 
@@ -31,16 +25,15 @@ from dataclasses import field
 from functools import lru_cache, partial
 
 from isam.classes import dataclass
-from isam.codegen.llvm import groups, rows, tiles
+from isam.codegen.llvm import tiles
 from isam.codegen.llvm.irtext import ELEMENT, Function, mask, vector
+from isam.codegen.llvm.verbs import Call, Verb, said
 from isam.diagnostics import fail
 
 _LINE = re.compile(r"(?:%(?P<to>[\w.]+)\s*=\s*)?(?P<text>.*)")
 _USE = re.compile(r"(?P<how>use|tree)\s+(?P<name>[\w.]+)\((?P<args>[^)]*)\)")
 _EACH = re.compile(r"each\s+(?P<name>\w+)\s+(?P<dtype>f32|f64)\((?P<args>[^)]*)\)"
                    r"(?:\s+where\s+(?P<where>%[\w.]+)\s+else\s+(?P<other>%[\w.]+))?")  # fmt: skip
-_TILE = re.compile(r"tile\.(?P<how>load|splat|store|store0|prefetch|groups|group|store_groups)\s+(?P<args>.*)")
-_ROWS = re.compile(r"tile\.(?P<how>rows|top|room|put)\((?P<count>\d+),\s*(?P<bytes>\d+)\)\s+(?P<args>.*)")
 _NAME = re.compile(r"%([A-Za-z_][\w.]*)")
 _MACRO = re.compile(
     r"\$(?:(?P<fn>mask|ld|inc|stride)\((?P<arg>[\w.]+)\)|(?P<dtype>[a-z]+\d+)\((?P<number>[^()]+)\)|(?P<word>[A-Za-z]\w*))"
@@ -83,25 +76,22 @@ def expand(fn: Function, text: str, values: Mapping[str, str], setting: Setting)
 
 
 @lru_cache(maxsize=4096)
-def move(text: str) -> str:
-    """How a template moves a value between a register and memory, where that is all it does but asking a cache; else
-    the empty string."""
-    tiled = [m["how"] if (m := _TILE.fullmatch(line)) else "" for _, line in _parse(text)]
-    rest = [how for how in tiled if how != "prefetch"]
-    return rest[0] if len(rest) == 1 else ""
+def move(text: str) -> Verb | None:
+    """The verb by which a template moves a whole vector between a register and memory, where that is all it does but
+    asking a cache."""
+    verbs = [s.verb if (s := said(line)) else None for _, line in _parse(text)]
+    rest = [v for v in verbs if v is None or v.holds]
+    return rest[0] if len(rest) == 1 and rest[0] is not None and rest[0].whole else None
 
 
 def _lines(fn: Function, lines: tuple[tuple[str, str], ...], names: dict[str, str], setting: Setting) -> None:
     for to, text in lines:
-        if m := _ROWS.fullmatch(text):
-            _rows(fn, m, to, names, setting)
-            continue
-        value = _one(fn, text, names, setting, bool(to))
+        value = _one(fn, text, names, setting, to)
         if to:
             names[to] = value
 
 
-def _one(fn: Function, text: str, names: dict[str, str], setting: Setting, has_value: bool) -> str:
+def _one(fn: Function, text: str, names: dict[str, str], setting: Setting, to: str) -> str:
     if m := _USE.fullmatch(text):
         args = [_value(a.strip(), names) for a in m["args"].split(",")]
         if m["how"] == "use":
@@ -115,15 +105,16 @@ def _one(fn: Function, text: str, names: dict[str, str], setting: Setting, has_v
             return each()
         where, other = _value(m["where"], names), _value(m["other"], names)
         return tiles.where(fn, where, vector(m["dtype"], setting.lanes), each, other, setting.lanes)
-    if m := _TILE.fullmatch(text):
-        return _tile(fn, m["how"], [a.strip().lstrip("%") for a in m["args"].split(",")], names, setting)
+    if s := said(text):
+        value = _value(s.args[0], names) if s.verb.stores else ""
+        return s.verb.emit(Call(fn, setting, s.args[-1], value, s.register, names, to)) or ""
     if text.startswith("%"):  # a plain renaming
         return _value(text, names)
     text = _MACRO.sub(lambda m: _macro(m, setting), text)
     text = _REF.sub(lambda m: fn.module.constant(m[1]), text)
     text = _NAME.sub(lambda m: _value(m[0], names), text)
     text = _SYMBOL.sub(lambda m: _symbol(fn, m[1]), text)
-    if has_value:
+    if to:
         return fn.op(text)
     fn.do(text)
     return ""
@@ -203,35 +194,3 @@ def _tree(fn: Function, name: str, x: str, setting: Setting) -> str:
 
 def _snippet_type(name: str, setting: Setting) -> str:
     return vector(name.rpartition(".")[2], setting.lanes)
-
-
-WAYS = {"rows": rows.source, "top": rows.top, "room": rows.target}
-
-
-def _rows(fn: Function, m: re.Match[str], to: str, names: dict[str, str], setting: Setting) -> None:
-    register = rows.Rows(int(m["count"]), int(m["bytes"]))
-    args = [a.strip().lstrip("%") for a in m["args"].split(",")]
-    at = setting.tiles[args[-1]]
-    if m["how"] == "put":
-        rows.put(fn, _value(args[0], names), at, register)
-    else:
-        names[to], names[f"{to}.step"] = WAYS[m["how"]](fn, at, register)
-
-
-def _tile(fn: Function, how: str, args: list[str], names: dict[str, str], setting: Setting) -> str:
-    if how in ("load", "splat"):
-        at = setting.tiles[args[0]]
-        return tiles.load(fn, at, setting.lanes) if how == "load" else tiles.splat(fn, at, setting.lanes)
-    if how == "prefetch":
-        if args[0] in setting.asked:
-            tiles.prefetch(fn, setting.asked[args[0]], setting.cache)
-        return ""
-    if how in ("groups", "group"):
-        return groups.load(fn, setting.tiles[args[0]], setting.lanes, setting.lane, how == "group")
-    value, at = _value(args[0], names), setting.tiles[args[1]]
-    if how == "store_groups":
-        groups.store(fn, value, at, setting.lanes, setting.lane)
-        return ""
-    store = tiles.store if how == "store" else tiles.store_lane0
-    store(fn, value, at, setting.lanes)
-    return ""

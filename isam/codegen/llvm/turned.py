@@ -24,6 +24,7 @@ from isam.classes import dataclass
 from isam.codegen.llvm import vectors
 from isam.codegen.llvm.irtext import Function
 from isam.codegen.llvm.template import move
+from isam.codegen.llvm.verbs import Verb
 from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
 from isam.schedule.liveness import Cell
@@ -36,7 +37,6 @@ WORDS = (4, 8)  # bytes
 QUAD = 4  # words: what the first shuffles stay within
 FEW = 2  # so many words apart are no more work one by one
 LONG = 512  # calls: no more are carried out as one iteration
-LOADS, STORES = ("load", "groups"), ("store", "store_groups")
 ZERO = "zeroinitializer"
 
 
@@ -160,26 +160,27 @@ def _bytes(a: Across) -> Iterator[int]:
 
 def across(low: Lowering, issue: Issue) -> Across | None:
     """What a call moves across rows, if that is all it does."""
-    how = carried(low, issue)
-    if how not in LOADS + STORES or issue.prefetch is not None:
+    verb = carried(low, issue)
+    if verb is None or issue.prefetch is not None:
         return None
-    memory, register = issue.operands if how in LOADS else issue.operands[::-1]
+    memory, register = issue.operands[::-1] if verb.stores else issue.operands
     cell, side = low.flow.cell(register), _side(low, issue, memory)
     if cell is None or side is None or low.flow.cell(memory) is not None:
         return None
     dtype = low.dtype(issue, memory)
     whole = low.schedule.system.memories[cell[0]].elements(dtype) * size_of(dtype) == low.lanes * side.word
-    if how in LOADS and len(memory.dims) == 1 and 0 < side.apart <= QUAD * side.word:  # as vectors: fewer shuffles
+    if not verb.stores and len(memory.dims) == 1 and 0 < side.apart <= QUAD * side.word:  # as vectors: fewer shuffles
         return None
     if side.apart == side.word or not FEW < side.rows <= low.lanes or not whole:
         return None
-    return Across(side, register, cell, how in LOADS, dtype)
+    return Across(side, register, cell, not verb.stores, dtype)
 
 
-def carried(low: Lowering, issue: Issue) -> str:
+def carried(low: Lowering, issue: Issue) -> Verb | None:
+    """The verb by which a call moves a whole vector, if that is all it does."""
     instruction = low.schedule.system.instructions[issue.instruction]
     template = instruction.emission.get("llvm")
-    return move(template) if issue.is_move and instruction.fill is None and isinstance(template, str) else ""
+    return move(template) if issue.is_move and instruction.fill is None and isinstance(template, str) else None
 
 
 def _side(low: Lowering, issue: Issue, o: Operand) -> Side | None:
@@ -222,7 +223,7 @@ def _copies(low: Lowering, loop: Loop) -> tuple[Node, int] | None:
         return None
     copies = _several(loop, loop.body, times)
     inside = list(distinct(copies))
-    ends = {(carried(low, n) in LOADS, o.tile.buffer, o.place.base) for n in inside if isinstance(n, Issue)
+    ends = {(low.flow.formal(n, o).role == "in", o.tile.buffer, o.place.base) for n in inside if isinstance(n, Issue)
             for o in n.operands if low.flow.cell(o) is None}  # fmt: skip
     if len(ends) != 2 or not any(squares(low, n.children) for n in inside if isinstance(n, Seq)):
         return None
@@ -260,7 +261,8 @@ def _several(loop: Loop, body: Node, times: int) -> Node:
 def _on(low: Lowering, loop: Loop, load: Issue, store: Issue) -> list[int]:
     """How many words the next iteration is further on, where a load and a store copy words that are apart on one side;
     else nothing."""
-    if (carried(low, load), carried(low, store)) not in zip(LOADS, STORES, strict=True):
+    verb, other = carried(low, load), carried(low, store)
+    if verb is None or other is None or verb.holds != other.holds or verb.stores or not other.stores:
         return []
     (source, loaded), (stored, target) = load.operands, store.operands
     found = across(low, load) or across(low, store)

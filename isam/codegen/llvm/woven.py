@@ -15,6 +15,7 @@ from isam.classes import dataclass
 from isam.codegen.llvm.irtext import ELEMENT, Function
 from isam.codegen.llvm.turned import Across, Side, carried, touched
 from isam.codegen.llvm.vectors import MASKED, Spaced, put_row, spaced, woven
+from isam.codegen.llvm.verbs import ELEMENTS
 from isam.ir.dtype import size_of
 from isam.schedule.tree import Issue, Node
 
@@ -85,6 +86,7 @@ def _store(low: Lowering, issue: Issue) -> tuple[Across, Spaced] | None:
     cell = low.flow.cell(register)
     if cell is None or low.flow.cell(memory) is not None:
         return None
-    if carried(low, issue) != "store" or issue.prefetch is not None:
+    verb = carried(low, issue)
+    if verb is None or verb.holds != ELEMENTS or not verb.stores or issue.prefetch is not None:
         return None
     return Across(Side(memory, size_of(dtype), count, step), register, cell, False, dtype), at
