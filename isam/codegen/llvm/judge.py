@@ -206,8 +206,20 @@ class _Judge:
             self._layout(operand, dimension, line.number, column)
         if line.snippet[0]:
             self._snippet(line)
-        if line.verb is not None and line.verb.holds in (ELEMENTS, GROUPS):
-            self._moved(line, line.verb)
+        if line.how.startswith("tile."):
+            self._tile(line)
+
+    def _tile(self, line: Line) -> None:
+        known = VERBS.get(line.how.removeprefix("tile."))
+        if known is None:
+            names = [f"tile.{v}" for v in VERBS]
+            self._fault(line.number, line.column, "emission-name", f"there is no verb '{line.how}'",
+                        did_you_mean(line.how, names) or f"verbs: {', '.join(names)}")  # fmt: skip
+        elif line.verb is None:
+            self._fault(line.number, line.column, "emission-name", f"'{line.how}' is not written like this",
+                        f"write '{known.form}'")  # fmt: skip
+        elif known.holds in (ELEMENTS, GROUPS):
+            self._moved(line, known)
 
     def _moved(self, line: Line, verb: Verb) -> None:
         """Between memory and registers: as groups where these hold groups, else one element per lane."""

@@ -19,6 +19,7 @@ _MENTION = re.compile(rf"(?:({_TYPE})\s+(?:align\s+\d+\s+)?)?%([A-Za-z_][\w.]*)"
 _ANY_TYPE = re.compile(_TYPE)
 _TO = re.compile(r"\s*(?:%([\w.]+)\s*=\s*)?")
 _USE = re.compile(r"(use|tree)\s+([\w.]+)\((.*)\)\s*$")
+_TILE = re.compile(r"tile\.\w*")
 _EACH = re.compile(r"each\s+\w+\s+(f32|f64)\([^)]*\)(\s+where\s+)?")
 _COPY = re.compile(r"%([A-Za-z_][\w.]*)\s*$")
 _SIZE = re.compile(r"\$(?:mask\((\w+)\)|([A-Za-z]\w*)(?![\w(]))")
@@ -34,7 +35,8 @@ CONVERT = frozenset({"sext", "zext", "trunc", "fpext", "fptrunc", "sitofp", "uit
 class Line(NamedTuple):
     """``values``: (name, the type it is taken as or '', column); ``sizes``: (``$`` word, column); ``layouts``:
     (operand, dimension, column) of strides; ``type`` of the value made, '' when it does not show; ``copied``: the value
-    that is only renamed; ``snippet``: (name, column); ``how``: use, tree, each or ''; ``verb``: ``tile.NAME``."""
+    that is only renamed; ``snippet``: (name, column); ``how``: use, tree, each, tile.NAME or ''; ``verb``: that of
+    tile.NAME, where it is written as it must be."""
 
     number: int
     column: int
@@ -75,9 +77,10 @@ def _line(text: str, lanes: int) -> Line | None:
     line = Line(0, column, head[1] or "", mentions, sizes, layouts)
     if m := _USE.match(rest):
         return line._replace(snippet=(m[2], m.start(2) + begin + 1), how=m[1])
-    if s := said(rest):
-        return line._replace(verb=s.verb, values=tuple((n, "", at) for n, _, at in mentions),
-                             type="ptr" if s.verb.points else "")
+    if m := _TILE.match(rest):
+        verb = s.verb if (s := said(rest)) and s.verb.makes == bool(head[1]) else None
+        return line._replace(how=m[0], verb=verb, values=tuple((n, "", at) for n, _, at in mentions),
+                             type="ptr" if verb is not None and verb.points else "")
     if m := _EACH.match(rest):
         type_, truth = _type(f"${m[1]}", lanes), _type("$i1", lanes)
         condition = next((at for _, _, at in mentions if m[2] and at >= m.end() + begin), 0)  # the first name behind it

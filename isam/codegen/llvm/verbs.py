@@ -37,6 +37,17 @@ class Verb:
     whole: bool = False
 
     @property
+    def form(self) -> str:
+        """How it is written."""
+        size, to = "(16, 64)" if self.holds == ROWS else "", "%D = " if self.makes else ""
+        return f"{to}tile.{self.name}{size} " + ("%S, %D" if self.stores else "%S")
+
+    @property
+    def makes(self) -> bool:
+        """Whether it makes a value."""
+        return bool(self.holds) and not self.stores
+
+    @property
     def points(self) -> bool:
         """Whether it makes a pointer to rows, and a name beside it for the bytes from one to the next."""
         return self.holds == ROWS and not self.stores
@@ -110,5 +121,5 @@ def said(text: str) -> Said | None:
     verb = VERBS.get(m["name"]) if m else None
     if m is None or verb is None or (verb.holds == ROWS) != bool(m["rows"]):
         return None
-    register = Rows(int(m["rows"] or 0), int(m["bytes"] or 0))
-    return Said(verb, tuple(a.strip().lstrip("%") for a in m["args"].split(",")), register)
+    args = tuple(a.strip().lstrip("%") for a in m["args"].split(","))
+    return Said(verb, args, Rows(int(m["rows"] or 0), int(m["bytes"] or 0))) if len(args) == 1 + verb.stores else None

@@ -325,6 +325,24 @@ BROKEN: dict[str, tuple[str, str, list[str], str, str]] = {
         ["29:38 emission-name"],
         "'%T' is no operand and has no value here yet",
         "values here: %S"),
+    "verb-that-is-none": (
+        '"tile.store %S, %D"',
+        '"tile.stoore %S, %D"',
+        ["37:23 emission-name"],
+        "there is no verb 'tile.stoore'",
+        "did you mean 'tile.store'?"),
+    "verb-of-another-form": (
+        '"%D = tile.load %S"',
+        '"%D = tile.load(16, 64) %S"',
+        ["29:23 emission-name"],
+        "'tile.load' is not written like this",
+        "write '%D = tile.load %S'"),
+    "verb-that-makes-nothing": (
+        '"%D = tile.load %S"',
+        '"%D = tile.prefetch %S"',
+        ["29:23 emission-name"],
+        "'tile.prefetch' is not written like this",
+        "write 'tile.prefetch %S'"),
     "no-lanes": (
         ", lanes: 8}",
         "}",
