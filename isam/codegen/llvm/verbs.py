@@ -39,7 +39,8 @@ class Verb:
     @property
     def form(self) -> str:
         """How it is written."""
-        size, to = "(16, 64)" if self.holds == ROWS else "", "%D = " if self.makes else ""
+        size = "(16, 64)" if self.holds == ROWS else ""
+        to = "%p = " if self.points else "%D = " if self.makes else ""
         return f"{to}tile.{self.name}{size} " + ("%S, %D" if self.stores else "%S")
 
     @property
