@@ -128,9 +128,10 @@ class AddUnitAxis(Transform):
             return ()
         roles: dict[str, str] = dict(mismatch.about("roles") or ())
         lacking: list[str] = [roles[o] for o in mismatch.about("lacking") if o in roles]
-        near = mismatch.about("axis") if _is_unit(kernel.statements[at], mismatch.about("axis")) else ""
-        if near:
-            lacking.append(str(mismatch.about("buffer")))
+        buffer, near = mismatch.about("buffer"), ""
+        if buffer is not None and _is_unit(kernel.statements[at], mismatch.about("axis")):
+            near = mismatch.about("axis")
+            lacking.append(buffer)
         names = tuple(dict.fromkeys(lacking))
         if not names or any(n not in kernel.by_name for n in names):
             return ()
