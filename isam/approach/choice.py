@@ -118,6 +118,8 @@ class Approach:
                     hint = f"did you mean '{near[0]}'? a method of your own may begin with an underscore"
                     what = f"'{name}' of the Approach {cls.__name__} is no choice point"
                     raise fail("approach-misspelt", what, place(value), hint)
+        if not cls.__module__.startswith("isam."):
+            _stated(cls)
 
     @classmethod
     def given(cls, argument: str) -> Approach:
@@ -320,6 +322,20 @@ def _never_asked(approach: str, point: str, loc: Loc) -> None:
     """Warns of a method that decides nothing: what it would do does not happen."""
     what = f"'{point}' of the Approach {approach} is never asked: {IDLE[point]} [approach-idle]"
     warnings.warn_explicit(what, UserWarning, loc.file, loc.line)
+
+
+def _stated(cls: type[Approach]) -> None:
+    """What the class says of schedules that are made besides can be so. Raises ``IsamError`` (``approach-value``)."""
+    at = next((loc for v in vars(cls).values() if (loc := place(v)) != NOWHERE), NOWHERE)
+    if not isinstance(cls.tries, int):
+        raise fail("approach-value", f"'tries' of the Approach {cls.__name__} is {cls.tries!r}, no whole number", at,
+                   "how many schedules may be made, for example tries = 5")  # fmt: skip
+    named = cls.varied if isinstance(cls.varied, tuple | list | set | frozenset) else (cls.varied,)
+    wrong = next((p for p in named if p not in POINTS), None)
+    if wrong is not None or named is not cls.varied:
+        what = f"{wrong!r} is no choice point" if wrong is not None else "a text, not several"
+        raise fail("approach-value", f"'varied' of the Approach {cls.__name__}: {what}", at,
+                   'the points decided otherwise, for example varied = ("tile",)')  # fmt: skip
 
 
 def place(method: Any) -> Loc:

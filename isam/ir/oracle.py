@@ -90,9 +90,10 @@ def evaluate(kernel: Kernel, sizes: Mapping[str, int], seed: int = 0,
 
 def equal(first: Kernel, second: Kernel, sizes: Mapping[str, int], seed: int = 0,
           laws: frozenset[str] = frozenset()) -> bool:  # fmt: skip
-    """Whether the kernels agree at these sizes: same arguments (by name), same outputs, element by element."""
+    """Whether the kernels agree at these sizes: same arguments (by name, of as many elements: a caller gives memory,
+    ADR 22), same outputs, element by element."""
     a, b = evaluate(first, sizes, seed, laws), evaluate(second, sizes, seed, laws)
-    return a.keys() == b.keys() and all(np.array_equal(a[n], b[n]) for n in a)
+    return a.keys() == b.keys() and all(np.array_equal(a[n].ravel(), b[n].ravel()) for n in a)
 
 
 def _random(key: str, seed: int, shape: tuple[int, ...]) -> Array:

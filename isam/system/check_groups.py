@@ -185,13 +185,20 @@ class _Groups:
                                 nearest(key, self.s.state, "describe it in 'state:'"))  # fmt: skip
         for key, value in i.requires.items():
             r = self.s.state.get(key)
-            if r is None or r.reset == value:
+            setters = [x for x in self.s.instructions.values() if key in x.sets]
+            if r is None or (r.reset == value and not setters):
                 continue
-            setters = [(x, x.sets[key]) for x in self.s.instructions.values() if key in x.sets]
-            if not any(v == value or (isinstance(v, str) and r.bits is not None) for _, v in setters):
-                self.faults.add("system-state", f"'{i.name}' requires '{key}' to be '{value}', which nothing sets",
-                                self.at("requires", i.name, key, otherwise=i.loc),
+            what, at = f"'{i.name}' requires '{key}' to be '{value}'", self.at("requires", i.name, key, otherwise=i.loc)
+            fit = {x.name for x in setters if x.sets[key] == value or (r.bits and isinstance(x.sets[key], str))}
+            running = [u for u in self.s.units.values() if i.name in u.runs]
+            if not fit and r.reset != value:
+                self.faults.add("system-state", f"{what}, which nothing sets", at,
                                 f"describe an instruction with 'sets: {{{key}: {value}}}'")  # fmt: skip
+            elif running and not any(fit & set(u.runs) for u in running):
+                why = f"it is so at reset, but '{setters[0].name}' sets it" if r.reset == value else "others set it"
+                self.faults.add("system-state", f"{what}: {why}, and '{running[0].name}' runs nothing that does", at,
+                                "a register belongs to the unit that needs it: let that unit set it, too, or name "
+                                "another register")  # fmt: skip
         if not i.body.body and not i.sets:
             self.faults.add("system-state", f"'{i.name}' computes nothing and sets nothing", i.loc,
                             "give it statements, or 'sets: {REGISTER: VALUE}'")  # fmt: skip

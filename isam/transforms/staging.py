@@ -33,10 +33,10 @@ def reshaped(
     """``kernel`` with every access ``buffer[i]`` turned into ``new[remap(i)]``.
 
     ``copied``: the statement ``<new> = <buffer>`` over all elements, with '' for the new buffer's name. ``view``: of an
-    argument of known sizes, whose elements keep their order: it is not copied.
+    argument whose elements keep their order, of known sizes unless only dimensions of one come or go: it is not copied.
     """
     old = kernel.buffer(buffer)
-    if view and not viewable(old):
+    if view and not viewable(old, shape):
         raise ValueError(f"'{buffer}' cannot be seen in another shape")
     temp = old.role == "temp" or view
     name = buffer if temp else fresh(names_in(kernel), f"{buffer}_t")
@@ -61,9 +61,14 @@ def reshaped(
     return Rewrite(made, Correspondence(origin, buffers=relation, meanings=((name, meaning),)))
 
 
-def viewable(buffer: Buffer) -> bool:
-    """Can an argument be seen in another shape?"""
-    return buffer.role != "temp" and all(d.is_constant for d in buffer.shape)
+def viewable(buffer: Buffer, shape: Sequence[Affine] = ()) -> bool:
+    """Can an argument be seen in another shape: in ``shape``, or in any where its sizes are known?"""
+    same = all(d.is_constant for d in buffer.shape) or _without_ones(shape) == _without_ones(buffer.shape)
+    return buffer.role != "temp" and same
+
+
+def _without_ones(shape: Sequence[Affine]) -> list[Affine]:
+    return [d for d in shape if d != Affine((), 1)]
 
 
 def box_copy(kernel: Kernel, buffer: str, dest: Callable[[Index], Index]) -> Statement:

@@ -66,7 +66,7 @@ def test_a_unit_axis_is_given_to_all_that_are_joined_by_what_lacks_it() -> None:
     law = LAWS["add-unit-axis"]
     (site,) = law.sites_for(k, Mismatch("axis-missing", "", "", subject=tuple(report.items())))
     after = law.apply(k, site).kernel
-    assert [len(after.buffer(n).shape) for n in ("u", "x_t", "y")] == [3, 2, 1]
+    assert [len(after.buffer(n).shape) for n in ("u", "x", "y")] == [3, 2, 1]
     assert same(law, k, after)
     k = kernel(" ; in a: f32[4, 3]; in x: f32[3]; inout y: f32[4]", "forall i < 4, k < 3, o < 1", *MATVEC)
     near = {"statement": 1, "axis": "o", "buffer": "y", "lacking": ("B",), "roles": (("B", "x"),)}

@@ -119,3 +119,63 @@ def test_what_laws_make_in_a_step_is_as_large_as_a_step(step: str, on: str) -> N
     except Refused:  # the machine has no such operation
         return
     assert all(d.is_constant for b in job.cover.kernel.buffers if b.role == "temp" for d in b.shape)
+
+
+PLANES = """
+isam: 1
+system: planes
+memories:
+  dram: {kind: managed, capacity: 1 MiB, home: true}
+  near: {kind: managed, capacity: 8 KiB}
+units:
+  core: {runs: ["v*", copy], clock: 1 GHz}
+moves:
+  - {from: dram, to: near, by: copy, issuer: core, both_ways: true}
+instructions:
+  vmax:
+    body: |
+      instruction vmax(I <= 4, J <= 8)
+        in  A: f32[I, J]
+        in  B: f32[I, J]
+        out D: f32[I, J]
+        forall i < I, j < J
+          D[i, j] = max(A[i, j], B[i, j])
+    homes: [near]
+  vcopy:
+    body: |
+      instruction vcopy(I <= 4, J <= 8)
+        in  A: f32[I, J]
+        out D: f32[I, J]
+        forall i < I, j < J
+          D[i, j] = A[i, j]
+    homes: [near]
+  copy:
+    body: |
+      instruction copy(I, J)
+        in  S: any[I, J]
+        out D: any[I, J]
+        forall i < I, j < J
+          D[i, j] = S[i, j]
+    strides: {S: [free, free], D: [free, free]}
+"""
+GREATER = ("kernel greater(N)\n  in  x: f32[N]\n  in  z: f32[N]\n  out y: f32[N]\n  forall i < N\n"
+           "    y[i] = max(x[i], z[i])\n")  # fmt: skip
+RUNNING = ("kernel running(T)\n  in  x: f32[T]\n  inout s: f32\n  out y: f32[T]\n  loop t < T\n    s = max(s, x[t])\n"
+           "    y[t] = s\n")  # fmt: skip
+
+
+def test_instructions_of_two_axes_carry_out_what_has_one_or_none(tmp_path: Path) -> None:
+    """An argument is seen with dimensions of one, sizes known or not, where nothing could copy it."""
+    (tmp_path / "planes.yaml").write_text(PLANES)
+    system = load_system(tmp_path / "planes.yaml")
+    rng = np.random.default_rng(3)
+    for sizes in (None, {"N": 19}):
+        fn = isam.compile(GREATER, on=system, sizes=sizes)
+        x, z = rng.standard_normal((2, 19), dtype=np.float32)
+        assert (fn(x, z) == np.maximum(x, z)).all()
+        assert isam.explain(GREATER, on=system, sizes=sizes)
+    fn = isam.compile(RUNNING, on=system)
+    for trip in (1, 7):
+        x, s = rng.standard_normal(trip, dtype=np.float32), np.full((), -1, np.float32)
+        assert (fn(x, s) == np.maximum.accumulate(np.maximum(x, -1))).all()
+        assert s == max(-1, x.max())

@@ -216,11 +216,15 @@ def _issues(schedule: Schedule) -> Iterator[Issue]:
 
 
 def sized(schedule: Schedule, symbols: Mapping[str, int]) -> Schedule:
-    """The schedule with the kernel's shapes in numbers. Loops keep their symbols: those have values at run time."""
+    """The schedule with shapes in numbers, those a caller gives (ADR 22) too. Loops keep their symbols: those have
+    values at run time."""
     missing = [s.name for s in schedule.kernel.given if s.name not in symbols]
     if missing:
         raise SimulationFault("name", f"the schedule needs values for {', '.join(missing)}")
-    return replace(schedule, kernel=schedule.kernel.with_sizes(symbols)) if symbols else schedule
+    if not symbols:
+        return schedule
+    cover = replace(schedule.cover, original=schedule.cover.original.with_sizes(symbols))
+    return replace(schedule, kernel=schedule.kernel.with_sizes(symbols), cover=cover)
 
 
 def _bound(b: Bound, scope: Scope, up: bool) -> int:

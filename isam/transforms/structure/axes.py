@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 from isam.classes import dataclass
@@ -11,7 +10,7 @@ from isam.ir.kernel import Access, Axis, Kernel, Statement
 from isam.ir.mismatch import Mismatch
 from isam.transforms.edit import accesses, fresh, names_in, splice, writers
 from isam.transforms.law import Correspondence, Rewrite, Site, Transform
-from isam.transforms.staging import box_copy, reshaped, stageable
+from isam.transforms.staging import box_copy, reshaped
 from isam.transforms.structure.dimensions import divides, split_row
 
 
@@ -93,7 +92,8 @@ class SplitAxis(Transform):
 
 class AddUnitAxis(Transform):
     """A statement group gets an axis of one element, and buffers a dimension of size one that it indexes: a
-    matrix-vector product becomes a matrix product with one column."""
+    matrix-vector product becomes a matrix product with one column. Arguments are seen with that dimension,
+    which moves no element."""
 
     law = "add-unit-axis"
     equation = "f(b[i])  =>  forall o < 1: f(b[i][o])"
@@ -104,7 +104,7 @@ class AddUnitAxis(Transform):
         out: list[Site] = []
         unit = fresh(names_in(kernel), "one")
         for i in range(len(kernel.statements)):
-            names = _stageable_of(kernel, (i,))
+            names = tuple(dict.fromkeys(a.buffer for a in accesses(kernel.statements[i])))
             pairs = [(a, b) for n, a in enumerate(names) for b in names[n + 1 :]]
             out.extend(Site.of(statements=(i,), buffers=some, axis=unit) for some in [*((b,) for b in names), *pairs])
         return tuple(out)
@@ -128,11 +128,12 @@ class AddUnitAxis(Transform):
             return ()
         roles: dict[str, str] = dict(mismatch.about("roles") or ())
         lacking: list[str] = [roles[o] for o in mismatch.about("lacking") if o in roles]
-        near = mismatch.about("axis") if _is_unit(kernel.statements[at], mismatch.about("axis")) else ""
-        if near:
-            lacking.append(str(mismatch.about("buffer")))
+        buffer, near = mismatch.about("buffer"), ""
+        if buffer is not None and _is_unit(kernel.statements[at], mismatch.about("axis")):
+            near = mismatch.about("axis")
+            lacking.append(buffer)
         names = tuple(dict.fromkeys(lacking))
-        if not names or any(n not in kernel.by_name or not stageable(kernel, n) for n in names):
+        if not names or any(n not in kernel.by_name for n in names):
             return ()
         group = {i for i in _around(kernel, at) if {a.buffer for a in accesses(kernel.statements[i])} & set(names)}
         if near:  # the axis is there already: only its dimension is missing
@@ -164,11 +165,6 @@ class RemoveUnitAxis(Transform):
         cut = s.substitute({axis: 0}, [a for a in s.domain.axes if a.name != axis])
         new, origin = splice(kernel, {i: ((cut, (i,)),)})
         return Rewrite(new, Correspondence(origin, axes=((axis, ()),)))
-
-
-def _stageable_of(kernel: Kernel, group: Iterable[int]) -> list[str]:
-    names = dict.fromkeys(a.buffer for i in group for a in accesses(kernel.statements[i]))
-    return [n for n in names if stageable(kernel, n)]
 
 
 def _around(kernel: Kernel, at: int) -> tuple[int, ...]:
@@ -208,12 +204,12 @@ def _with_dimension(kernel: Kernel, buffer: str, unit: str) -> Rewrite:
     have taken the name for another one) and by 0 elsewhere."""
     shape = (*kernel.buffer(buffer).shape, Affine((), 1))
     copied = box_copy(kernel, buffer, lambda index: (*index, Affine()))
-    meaning = f"{buffer} with a dimension of one"
-    step = reshaped(kernel, buffer, shape, lambda index: (*index, Affine()), copied, meaning)
-    name = step.kernel.buffers[-1].name if kernel.buffer(buffer).role != "temp" else buffer
+    meaning = f"{buffer} with a dimension of size 1"
+    view = kernel.buffer(buffer).role != "temp"
+    step = reshaped(kernel, buffer, shape, lambda index: (*index, Affine()), copied, meaning, view)
 
     def indexed(x: Access) -> Access:
-        return replace(x, index=(*x.index[:-1], Affine.of(unit))) if x.buffer == name else x
+        return replace(x, index=(*x.index[:-1], Affine.of(unit))) if x.buffer == buffer else x
 
     parts = {i: ((s.accessing(indexed), (i,)),) for i, s in enumerate(step.kernel.statements) if _is_unit(s, unit)}
     new, origin = splice(step.kernel, parts)

@@ -20,7 +20,7 @@ from isam.transforms import ALL
 from isam.transforms.law import Rewrite, Site, Transform
 from tests.corpus import CASES
 from tests.unit.mapper.catalogue import instruction, named
-from tests.unit.mapper.test_search import COPY, GEMM, GEMV, VNNI, ZERO
+from tests.unit.mapper.test_search import COPY, GEMM, GEMV, ROW, VNNI, ZERO
 
 HEAD = "kernel k(N)\n  in a: f32[N]\n  in b: f32[N]\n  out y: f32[N]\n  out z: f32[N]\n"
 
@@ -215,23 +215,23 @@ def test_instructions_that_would_do_are_looked_for_once(monkeypatch):
     assert all(k is GEMV for k in asked)
     assert asked
     asked.clear()
-    no = find(GEMV, [GEMM, ZERO], Trace(Approach()), Budget(blind=0)).uncovered
+    no = find(ROW, [VNNI, ZERO], Trace(Approach()), Budget(blind=0)).uncovered
     assert no is not None
     assert no.nearest is not None
-    assert {id(k) for k in asked} == {id(GEMV), id(no.nearest[1].kernel)}, "and for the nearest"
+    assert {id(k) for k in asked} == {id(ROW), id(no.nearest[1].kernel)}, "and for the nearest"
 
 
 def test_the_nearest_rewriting_says_what_is_still_missing():
-    """A matrix unit alone: a vector with an axis of one element would do, but for the copies to and from it."""
-    r = find(GEMV, [GEMM, ZERO], Trace(Approach()))
+    """An instruction that takes four terms at a time alone: sums rounded up would do, but for the copies."""
+    r = find(ROW, [VNNI, ZERO], Trace(Approach()), Budget(blind=0))
     assert r.uncovered is not None
     assert r.uncovered.nearest is not None
     steps, left = r.uncovered.nearest
-    assert {s.partition(" ")[0] for s in steps} == {"add-unit-axis"}
+    assert {s.partition(" ")[0] for s in steps} == {"add-unit-axis", "round-up-sum"}
     assert {left.kernel.statements[g.statement].op for g in left.gaps} == {"copy"}
     assert f"rewritten by {' then '.join(steps)}, this alone is left:" in str(r.uncovered)
-    assert find(GEMV, [GEMM, ZERO, *(i for g in left.gaps for i in g.remedies[:1])], Trace(Approach()))
-    assert find(GEMV, [], Trace(Approach())).uncovered.nearest is None, "nothing helps"  # type: ignore[union-attr]
+    assert find(ROW, [VNNI, ZERO, *(i for g in left.gaps for i in g.remedies[:1])], Trace(Approach()))
+    assert find(ROW, [], Trace(Approach())).uncovered.nearest is None, "nothing helps"  # type: ignore[union-attr]
 
 
 def test_requiring_what_is_not_there_or_cannot_be_used_is_told():

@@ -100,3 +100,12 @@ def test_a_kernel_that_is_none_is_refused_not_met_with_an_error():
     body = tuple(s.accessing(lambda a: x if a.buffer == "x" else a) for s in forged.statements)
     verdict = equivalent(parse_kernel(ROWS), replace(forged, body=body, template=None))
     assert str(verdict) == "undecided: the arguments differ"
+
+
+@pytest.mark.parametrize(("shape", "index", "same"), [
+    ("N, 1", "i, o", True), ("1, N", "o, i", True), ("N, 1", "i, 0", True), ("N, 2", "i, o", False),
+    ("N, 1", "0, o", False), ("N, N", "i, o", False),
+])  # fmt: skip
+def test_a_dimension_of_one_moves_no_element_whatever_the_others_are(shape: str, index: str, same: bool):
+    text = "kernel k(1 <= N)\n  in  x: f32[{}]\n  out y: f32[N]\n  forall i < N, o < 1\n    y[i] = x[{}] * 2\n"
+    assert bool(equivalent(parse_kernel(text.format("N", "i")), parse_kernel(text.format(shape, index)))) == same

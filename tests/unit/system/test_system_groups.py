@@ -227,6 +227,20 @@ def test_refused_where_it_stands(name: str) -> None:
     assert hint in found[0].hint
 
 
+def test_a_register_is_set_by_the_unit_that_needs_it_or_by_nobody() -> None:
+    """Schedules set registers on the unit whose call needs them: of what another has set nothing is known there."""
+    other = MACHINE.replace("[mm4, setup]", "[mm4]").replace("[copy, far]", "[copy, far, setup]")
+    alone = other.replace("requires: {dataflow: ws, stride: 1}", "requires: {stride: 0}")
+    for text, why in ((other, "'stride' to be '1': others set it"), (other, "'dataflow' to be 'ws': others set it"),
+                      (alone, "'stride' to be '0': it is so at reset, but 'setup' sets it")):  # fmt: skip
+        with pytest.raises(IsamError) as e:
+            parse_system(text, "m.yaml")
+        assert {d.code for d in e.value.diagnostics} == {"system-state"}
+        assert f"{why}, and 'm0' runs nothing that does" in str(e.value)
+    assert parse_system(alone.replace("setup]", "far]").replace(", far, far", ", far").replace(
+        alone[alone.index("  setup:\n") : alone.index("  far:\n")], ""), "m.yaml")  # fmt: skip
+
+
 def test_what_was_made_by_hand_is_checked_too(many: System) -> None:
     mm4 = many.instructions["mm4"]
     wrong = replace(
