@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from isam.codegen.llvm.reading import read
 from isam.codegen.llvm.verbs import VERBS, said
 
 PAGE = (Path(__file__).parents[3] / "docs/llvm.md").read_text()
@@ -30,3 +31,9 @@ def test_a_size_stands_where_registers_have_rows():
     assert said("tile.load(16, 64) %S") is None
     assert said("tile.stoore %S, %D") is None
     assert said("%S") is None
+
+
+def test_the_form_that_a_hint_gives_is_read_as_that_verb():
+    for verb in VERBS.values():
+        (line,) = read(verb.form, 8)
+        assert line.verb is verb
