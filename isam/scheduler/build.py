@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
+from itertools import groupby
 from math import lcm, prod
 
 from isam.approach.choice import Approach, Choice, Trace
 from isam.ir.affine import Affine
 from isam.ir.kernel import USUAL_TRIP, Item, Kernel, Recurrence, recurrences
 from isam.ir.mapping import Cover
-from isam.schedule.tree import Bound, Issue, Loop, Node, Schedule, Seq, distinct
+from isam.schedule.tree import Bound, Issue, Loop, Node, Schedule, Seq, children, distinct
 from isam.schedule.tree import Nest as NestFact
 from isam.scheduler.agree import agreed
 from isam.scheduler.aligned import aligned
@@ -222,11 +223,26 @@ class _Builder:
         return any(u.writes and u.buffer in self.prepared for u in nest.uses)
 
     def _scheduled(self, parts: Sequence[Group | Around], around: tuple[Around, ...]) -> None:
-        for part in parts:
-            if isinstance(part, Around):
-                self._recurrence(part, around)
-            else:
-                self._group(part, around)
+        """Groups in a row hand on in near memory what they can; a loop, and what runs when constants are bound, begins
+        with nothing there."""
+        for in_row, found in groupby(parts, lambda p: isinstance(p, Group) and not self._at_bind(p.main)):
+            for part in () if in_row else found:
+                if isinstance(part, Around):
+                    self._recurrence(part, around)
+                else:
+                    self._group(part, around)
+            if in_row:
+                self._row([p for p in found if isinstance(p, Group)], around)
+
+    def _row(self, groups: Sequence[Group], around: tuple[Around, ...]) -> None:
+        if len(groups) == 1:
+            self._group(groups[0], around)
+            return
+
+        def part(n: int, held: Collection[Key]) -> tuple[Key, ...]:
+            return self._group(groups[n], around, held)
+
+        self.run.scope.out.extend(children(handed_on(groups, around, self.run, part)))
 
     def _recurrence(self, it: Around, around: tuple[Around, ...]) -> None:
         """A time loop: what the body leaves at home, and what stays, is the carried state."""
@@ -266,16 +282,17 @@ class _Builder:
 
     def _steps(self, it: Around, around: tuple[Around, ...]) -> None:
         """A loop whose steps hand on in near memory what they can."""
-        inner = (*around, it)
+        inner, groups = (*around, it), [p for p in it.parts if isinstance(p, Group)]
+        if len(groups) < len(it.parts):
+            groups = []
 
         def part(n: int, held: Collection[Key]) -> tuple[Key, ...]:
-            there = it.parts[n]
-            if isinstance(there, Group):
-                return self._group(there, inner, held)
-            self._recurrence(there, inner)
+            if groups:
+                return self._group(groups[n], inner, held)
+            self._scheduled(it.parts, inner)
             return ()
 
-        self.run.scope.out.append(handed_on(it, around, self.run, part))
+        self.run.scope.out.append(handed_on(groups, around, self.run, part, it))
 
     def _group(self, group: Group, around: tuple[Around, ...], held: Collection[Key] = ()) -> tuple[Key, ...]:
         """Runs a group; what was near at its end, of which ``held`` stays there."""
