@@ -245,14 +245,15 @@ QUESTIONS: tuple[Question, ...] = (
     ),
     Question(
         "carry",
-        "whether steps of a recurrent loop keep in near memory what the next group or the next step brings back",
+        "whether groups in a row, or the steps of a recurrent loop, keep in near memory what the next group or the next "
+        "step brings back",
         ("builtins.str",),
         {
-            "loop": "its axis",
-            "nests": "numbers of the nests in the loop, by group",
+            "loop": "its axis; empty of groups in a row",
+            "nests": "numbers of the nests, by group",
             "behind": "per group how many tiles are near behind it",
         },
-        "calls and moves in all steps",
+        "calls and moves, in all steps",
         note="`nothing`, then `handed on`. Asked where that takes a hundredth fewer calls at least.",
     ),
     Question(
