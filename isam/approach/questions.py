@@ -245,8 +245,8 @@ QUESTIONS: tuple[Question, ...] = (
     ),
     Question(
         "carry",
-        "whether groups in a row, or the steps of a recurrent loop, keep in near memory what the next group or the next "
-        "step brings back",
+        "whether groups in a row, or the steps of a recurrent loop, keep in near memory what the next group or step "
+        "brings back",
         ("builtins.str",),
         {
             "loop": "its axis; empty of groups in a row",
