@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from math import lcm, prod
@@ -20,10 +20,11 @@ from isam.scheduler.call_size import fitting
 from isam.scheduler.configure import with_registers
 from isam.scheduler.dry import DryRun
 from isam.scheduler.grouping import Grouping
-from isam.scheduler.handed_on import handed_on
+from isam.scheduler.handed_on import handed_on, wanted
 from isam.scheduler.homes import check_room
 from isam.scheduler.infeasible import Infeasible, NoSchedule
 from isam.scheduler.interchange import Rows, rows_outside
+from isam.scheduler.near_homes import near_homes, room
 from isam.scheduler.nests import Nest, nests_of
 from isam.scheduler.pieces import pieces
 from isam.scheduler.plan import Group, Plan
@@ -33,12 +34,13 @@ from isam.scheduler.plans.dealing import undealt
 from isam.scheduler.plans.staged import between
 from isam.scheduler.prefetch import with_prefetches
 from isam.scheduler.prepared import prepared, whole
+from isam.scheduler.recur import calls
 from isam.scheduler.serpentine import with_serpentines
 from isam.scheduler.state import Key
 from isam.scheduler.stays import MOST, Around, Share, Stays, shares, smaller, stay_bytes
 from isam.scheduler.waits import with_waits
 from isam.scheduler.walk import Walk
-from isam.system.graph import System
+from isam.system.graph import Memory, System
 
 ROWS = "r"  # behind an axis: the variable of the loop over rows around a recurrent loop
 TRIED = 12  # schedules begun, until one fits
@@ -52,13 +54,14 @@ def schedule(cover: Cover, system: System, trace: Trace) -> Schedule | Infeasibl
     Returns an :class:`Infeasible` (falsy) when the machine cannot hold it.
     """
     try:
-        made = with_prefetches(_built(cover, system, trace), trace)
+        builder, made = _built(cover, system, trace)
+        made = with_prefetches(_handing_on(builder, made), trace)
         return with_serpentines(with_waits(with_registers(with_bursts(made))), trace)
     except NoSchedule as no:
         return replace(no.reason, levers=_levers(cover, system, trace.approach, no.reason))
 
 
-def _built(cover: Cover, system: System, trace: Trace) -> Schedule:
+def _built(cover: Cover, system: System, trace: Trace) -> tuple[_Builder, Schedule]:
     """With what the Approach wants to stay in near memory, or without where the rest is too small to work in. What the
     dry run has no room for is tried again with smaller calls of that nest; when nothing helps, the first reason says
     what is lacking."""
@@ -70,7 +73,7 @@ def _built(cover: Cover, system: System, trace: Trace) -> Schedule:
         if not builder.smaller:
             break
         try:
-            return builder.build()
+            return builder, builder.build()
         except NoSchedule as no:
             first = first or no
             if builder.share.rooms:
@@ -81,6 +84,23 @@ def _built(cover: Cover, system: System, trace: Trace) -> Schedule:
                 break
             refused[full.number] = (*refused.get(full.number, ()), {a: full.unit(a) for a in full.mapped})
     raise first or AssertionError("the first schedule takes calls of any size")
+
+
+def _handing_on(plain: _Builder, made: Schedule) -> Schedule:
+    """The schedule made, or one with temporaries at home near, where that takes fewer calls and the Approach wants it.
+    """
+    groups = [g for g in plain.groups if not plain.at_bind(g.main)]
+    near = near_homes(plain.kernel, groups, plain.machine, plain.prepared)
+    if not near:
+        return made
+    try:
+        other = _Builder(plain.cover, plain.system, plain.trace, plain.keep, plain.refused, near).build()
+    except NoSchedule:
+        return made
+    usual = max(plain.kernel.usual(USUAL_TRIP).values(), default=1)
+    found = wanted(plain.trace, groups, (calls(made.call, usual), calls(other.call, usual)), loop="",
+                   near=sorted(near))  # fmt: skip
+    return other if found else made
 
 
 def _levers(cover: Cover, system: System, approach: Approach, reason: Infeasible) -> tuple[str, ...]:
@@ -121,8 +141,11 @@ def _possible(cover: Cover, system: System, approach: Approach) -> bool:
 
 
 class _Builder:
-    def __init__(self, cover: Cover, system: System, trace: Trace, keep: bool, refused: TooLarge):
+    def __init__(self, cover: Cover, system: System, trace: Trace, keep: bool, refused: TooLarge,
+                 near: Mapping[str, Memory] | None = None):  # fmt: skip
         self.share, self.keep = Share(), keep  # what may stay in near memory
+        self.near, self.refused = near or {}, refused  # temporaries at home near
+        self.groups: list[Group] = []
         self.cover, self.system, self.trace = cover, system, trace
         all_nests = nests_of(cover, system)
         self.machine = aligned(system, (n.instruction.name for n in all_nests))
@@ -146,11 +169,15 @@ class _Builder:
         check_room(self.kernel, self.system)
         parts = self._parted(self.kernel.body, [0])
         groups = list(_inside(parts, ()))
+        self.groups = [g for g, _ in groups]
+        for name, m in self.near.items():
+            self.machine = smaller(self.machine, m.name, room(self.kernel.buffer(name), m))
         self.share = self._shared(groups) if self.keep else Share()
         self.number = {id(g): n for n, (g, _) in enumerate(groups)}
-        if self.share.rooms:
+        if self.share.rooms or self.near:
             self.run = DryRun(self.kernel, smaller(self.machine, self.share.memory, self.share.total), self.trace)
         self.run.homes.kept = self.prepared
+        self.run.homes.near.update(self.near)
         self.planned: dict[int, tuple[Group, Plan, Stays | None]] = {}
         self.begin: dict[str, Affine] = {}  # of axes of which a part is scheduled, where it begins
         with self.run.scope.recording() as call:
@@ -214,18 +241,18 @@ class _Builder:
         """Of the nests between two recurrent loops; those that run when constants are bound keep to themselves."""
         ordered = sorted(nests, key=lambda n: n.number)
         grouping = Grouping(self.kernel, self.nests, self.system, self.trace, self.exact)
-        sides = [n for n in ordered if self._at_bind(n)], [n for n in ordered if not self._at_bind(n)]
+        sides = [n for n in ordered if self.at_bind(n)], [n for n in ordered if not self.at_bind(n)]
         return [g for side in sides
                 for g in grouping.groups([p for n in side for p in ([n] if self.exact else pieces(n))])]  # fmt: skip
 
-    def _at_bind(self, nest: Nest) -> bool:
+    def at_bind(self, nest: Nest) -> bool:
         """Whether a nest runs when constants are bound."""
         return any(u.writes and u.buffer in self.prepared for u in nest.uses)
 
     def _scheduled(self, parts: Sequence[Group | Around], around: tuple[Around, ...]) -> None:
         """Groups in a row hand on in near memory what they can; a loop, and what runs when constants are bound, begins
         with nothing there."""
-        for in_row, found in groupby(parts, lambda p: isinstance(p, Group) and not self._at_bind(p.main)):
+        for in_row, found in groupby(parts, lambda p: isinstance(p, Group) and not self.at_bind(p.main)):
             for part in () if in_row else found:
                 if isinstance(part, Around):
                     self._recurrence(part, around)
@@ -298,7 +325,7 @@ class _Builder:
         """Runs a group; what was near at its end, of which ``held`` stays there."""
         plan, stays = self._planned(group, around)
         walk = Walk(self.run, plan, self.bind, stays)
-        if not self._at_bind(group.main):
+        if not self.at_bind(group.main):
             return walk.start(self.begin, held)
         with self.run.scope.recording() as nodes:
             walk.start(self.begin)

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from typing import NamedTuple
 
-from isam.approach.choice import Choice
+from isam.approach.choice import Choice, Trace
 from isam.ir.affine import Affine
 from isam.schedule.tree import Bound, Issue, Loop, Node, Seq, distinct
 from isam.scheduler.conform import conform, leave
@@ -47,6 +47,15 @@ def handed_on(groups: Sequence[Group], around: tuple[Around, ...], run: DryRun, 
     return _Row(groups, around, run, part, it).made()
 
 
+def wanted(trace: Trace, groups: Sequence[Group], taken: tuple[int, int], **context: object) -> bool:
+    """Whether the Approach wants groups to hand on; ``taken``: calls without and with that."""
+    if taken[1] >= WORTH * taken[0]:
+        return False
+    nests = [[n.number for n in g.nests] for g in groups]
+    choice = Choice("carry", (NOTHING, HANDED_ON), {"nests": nests, **context}, tuple(map(float, taken)))
+    return trace.choose(choice) == HANDED_ON
+
+
 class _Row:
     def __init__(self, groups: Sequence[Group], around: tuple[Around, ...], run: DryRun, part: RunPart,
                  it: Around | None):  # fmt: skip
@@ -68,21 +77,13 @@ class _Row:
             better = self._handing_on(held)
         except NoSchedule:
             better = None
-        if better is not None and self._wanted(held, taken, calls(better, self.usual)):
+        loop = self.it.loop.axis.name if self.it else ""
+        if better is not None and wanted(self.run.trace, self.groups, (taken, calls(better, self.usual)), loop=loop,
+                                         behind=list(map(len, held))):  # fmt: skip
             return better
         self._enter_again(entered)
         self.data.state = after
         return plain
-
-    def _wanted(self, held: Sequence[Collection[Key]], plain: int, better: int) -> bool:
-        """Whether the Approach takes what hands on."""
-        if better >= WORTH * plain:
-            return False
-        context = {"loop": self.it.loop.axis.name if self.it else "",
-                   "nests": [[n.number for n in g.nests] for g in self.groups],
-                   "behind": list(map(len, held))}  # fmt: skip
-        choice = Choice("carry", (NOTHING, HANDED_ON), context, (float(plain), float(better)))
-        return self.run.trace.choose(choice) == HANDED_ON
 
     def _handing_on(self, held: Sequence[Collection[Key]]) -> Node | None:
         """With as much handed on as survives."""
@@ -125,7 +126,7 @@ class _Row:
         system, own = self.run.system, self.own
         issues = (n for n in distinct(made) if isinstance(n, Issue))
         return {o.tile.buffer for n in issues for o in n.operands
-                if o.tile.buffer in own and o.place.memory == system.home
+                if o.tile.buffer in own and o.place.base == o.tile.buffer
                 and system.instructions[n.instruction].operand(o.name).role in (role, "inout")}  # fmt: skip
 
     @cached_property
