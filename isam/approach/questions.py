@@ -1,6 +1,7 @@
 """What is asked at each choice point: the type of its options, what the context holds, what the costs are.
 
-The page ``docs/choices.md`` is written from this table, and a test compares it with what the compiler asks.
+The page ``docs/choices.md`` and the table in ``docs/approaches.md`` are written from this one, and a test compares it
+with what the compiler asks.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from isam.classes import dataclass
 @dataclass(frozen=True, slots=True)
 class Question:
     """``options``: the classes of the options, as ``module.Class``; ``context``: what is under which key (those with an
-    underscore hold live objects and are not recorded); ``costs``: what is predicted, '' for nothing."""
+    underscore hold live objects and are not recorded); ``costs``: what is predicted, '' for nothing; ``by``: who
+    asks."""
 
     point: str
     asks: str
@@ -21,6 +23,7 @@ class Question:
     context: dict[str, str] = field(default_factory=dict)
     costs: str = ""
     note: str = ""
+    by: str = "scheduler"
 
 
 QUESTIONS: tuple[Question, ...] = (
@@ -30,23 +33,25 @@ QUESTIONS: tuple[Question, ...] = (
         ("isam.mapper.space.Expansion", "isam.mapper.space.Stop"),
         {
             "looked at": "kernels looked at so far",
-            "solved": "how many of them do",
+            "solved": "how many of them reach the goal",
             "_states": "those kernels: `number`, `parent`, `steps`, `look.distance` from the goal, `look.price`",
         },
         note="`Expansion`: `state` and `step` (`step.transform`, `step.site`, `step.because`: the mismatch, or what it "
         "may save). `Stop` is offered once something is solved, first when nothing better is expected.",
+        by="mapper",
     ),
     Question(
         "kernel",
-        "which of the rewritten kernels that do is carried out",
+        "which of the rewritten kernels that can be carried out is taken",
         ("isam.mapper.search.Path",),
         {"options": "their printed forms"},
         "calls and cycles, weighed, of the kernel's best cover",
         "`steps` lead to it, `needs` are the numerics used, `price` is (calls, bytes). Asked where there are several.",
+        by="mapper",
     ),
     Question(
         "variant",
-        "which of several kernels that do is carried out, after each was scheduled",
+        "which of several kernels that can be carried out is taken, after each was scheduled",
         ("isam.compiler.variants.Variant",),
         {
             "options": "their printed forms",
@@ -58,6 +63,7 @@ QUESTIONS: tuple[Question, ...] = (
         "inexact. Asked where equivalent kernels are offered, or where steps were taken because they may save calls. "
         "Of the one taken several schedules may then be made. Also asked of two schedules of one kernel, the second "
         "with smaller calls that agree (`tail`).",
+        by="compiler",
     ),
     Question(
         "cover",
@@ -72,6 +78,7 @@ QUESTIONS: tuple[Question, ...] = (
         },
         "calls and cycles, weighed",
         "`regions`, `price` (calls, bytes). Asked where there are several.",
+        by="mapper",
     ),
     Question(
         "mapping",
@@ -87,6 +94,7 @@ QUESTIONS: tuple[Question, ...] = (
         },
         "calls and cycles, weighed",
         "`instruction`, `operands`, `axes`, `outer`, `tails`.",
+        by="mapper",
     ),
     Question(
         "tail",
@@ -156,7 +164,7 @@ QUESTIONS: tuple[Question, ...] = (
     ),
     Question(
         "device",
-        "which unit issues a call",
+        "which unit issues a call, or a move along an edge that several serve",
         ("builtins.str",),
         {"instruction": "its name", "wrote": "those of the units whose stream made operands of it"},
         "seconds until it would be done, from the begin of the present list of steps",
@@ -269,5 +277,6 @@ QUESTIONS: tuple[Question, ...] = (
         note="`Made` is the quickest, to be kept; `Otherwise`: `made`, `at` (the decision), `option`, `ratio` "
         "(predicted, over the least). Asked where the Approach's `tries` are more than one; not recorded: the trace "
         "has the decisions of the schedule that is kept.",
+        by="compiler",
     ),
 )

@@ -1,13 +1,17 @@
-"""The generated pages: ``python -m isam.cli.pages DOCS`` writes ``cli.md`` and ``codes.md``."""
+"""The generated pages: ``python -m isam.cli.pages DOCS`` writes them, the tables within other pages, and the maps of
+large packages beside their modules."""
 
 from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from isam.cli.maps import READING, page
 
 if TYPE_CHECKING:
     from isam.cli.answer import Form
@@ -33,6 +37,7 @@ FOUND = """\
 The word in brackets where a schedule is not proved, with the numbers of the obligations ([proof.md](proof.md)) that it
 may stand for; 0 is the check itself."""
 HEAD = "<!-- generated: python -m isam.cli.pages docs -->\n"
+END = "<!-- end of what is generated -->\n"
 
 
 def cli_page() -> str:
@@ -134,13 +139,53 @@ def _offers() -> list[str]:
     return lines + [f"| {o.name} | {o.makes} | {when[0].lower()}{when[1:]} | {o.why} |" for o, when in asked]
 
 
-PAGES = {"cli.md": cli_page, "codes.md": codes_page, "choices.md": choices_page}
+def points_table() -> str:
+    """The choice points, and who asks."""
+    from isam.approach.choice import IDLE
+    from isam.approach.questions import QUESTIONS
+
+    lines = ["| point | what is decided | asked by |", "|---|---|---|"]
+    lines += [f"| `{q.point}` | {_cell(q.asks)} | the {q.by} |" for q in QUESTIONS]
+    return "\n".join([*lines, *(f"| `{p}` | {_cell(instead)} | nobody, today |" for p, instead in IDLE.items())]) + "\n"
+
+
+def stages_table() -> str:
+    """The stages of a compilation, in order."""
+    from isam.compiler.stages import STAGES
+
+    lines = ["| stage | what it does | the reason for its place |", "|---|---|---|"]
+    return "\n".join(lines + [f"| {s.name} | {_sentence(s.run)} | {s.why} |" for s in STAGES]) + "\n"
+
+
+def _sentence(function: Any) -> str:
+    text = " ".join((function.__doc__ or "").split()).rstrip(".")
+    return text[:1].lower() + text[1:]
+
+
+def filled(text: str, table: str) -> str:
+    """A page with the table that belongs between its marks."""
+    before, begin, rest = text.partition(f"{HEAD}\n")
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"no '{HEAD.strip()}' with '{END.strip()}' behind it")
+    return "".join((before, begin, table, "\n", end, after))
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "cli.md": cli_page, "codes.md": codes_page, "choices.md": choices_page,
+    **{f"../isam/{p}/README.md": partial(page, p, HEAD) for p in READING},
+}  # fmt: skip
+TABLES = {"approaches.md": points_table, "design.md": stages_table}
+"""Within pages that are written by hand."""
 
 
 def write(folder: Path) -> None:
-    """Writes every generated page into ``folder``."""
-    for name, page in PAGES.items():
-        (folder / name).write_text(page(), encoding="utf-8")
+    """Writes every generated page and table into ``folder``, that of the documentation, and the maps beside it."""
+    for name, whole in PAGES.items():
+        (folder / name).write_text(whole(), encoding="utf-8")
+    for name, table in TABLES.items():
+        text = (folder / name).read_text(encoding="utf-8")
+        (folder / name).write_text(filled(text, table()), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from typing import Any
 
 from isam.approach.choice import Approach, Behind, Choice, Decision, Trace
 from isam.classes import dataclass
-from isam.cost.timeline import timeline
+from isam.cost import compared
 from isam.ir.kernel import USUAL_TRIP
 from isam.ir.mapping import Cover
 from isam.schedule.tree import Schedule
@@ -122,7 +122,7 @@ def _make(cover: Cover, system: System, by: Approach, number: int,
 
 def seconds(schedule: Schedule) -> float:
     """What a schedule takes in time, with usual numbers for sizes that are not known."""
-    return timeline(schedule, schedule.kernel.usual(USUAL_TRIP)).seconds
+    return compared.seconds(schedule, schedule.kernel.usual(USUAL_TRIP))
 
 
 def _ways(made: Made, approach: Approach) -> list[Otherwise]:

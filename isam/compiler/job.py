@@ -60,7 +60,7 @@ class Job:
     sizes: dict[str, int]
     require: tuple[str, ...] = ()
     check: bool = True
-    sure: bool = False  # the cover by itself is to be proved
+    sure: bool = False  # prove the cover's rewritings at once, not later
     threads: int = 1
     kernel: Kernel | None = None
     offered: Sequence[Instruction] = ()  # what the cover was chosen from

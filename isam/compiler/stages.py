@@ -32,17 +32,20 @@ class Stage:
 
 
 def _verify(job: Job) -> None:
+    """Refuses a kernel that is not well formed, with every fault at once."""
     from isam.ir.verify import require
 
     require(job.original)
 
 
 def _specialise(job: Job) -> None:
+    """Gives the kernel the sizes that are known."""
     job.kernel = job.original.with_sizes(job.sizes)
     job.trace.about({"kernel": str(job.kernel), "machine": machine_of(job.system), "options": " ".join(job.require)})
 
 
 def _normal(job: Job) -> None:
+    """Brings the kernel into the one form that matching looks at."""
     from isam.ir.normal import normal_form
 
     assert job.kernel is not None
@@ -50,6 +53,7 @@ def _normal(job: Job) -> None:
 
 
 def _cover(job: Job) -> None:
+    """Chooses the instructions that carry out every statement; does the same for equivalent kernels offered beside."""
     from isam.compiler.emptied import emptied
     from isam.compiler.judged import covered
     from isam.compiler.offers import Subject, equivalents
@@ -89,6 +93,7 @@ def _beyond(cover: Cover, system: System) -> set[str]:
 
 
 def _schedule(job: Job) -> None:
+    """Schedules the kernel and what is offered beside it, and takes the quickest."""
     from isam.compiler.function import unsized
     from isam.compiler.variants import select
 
@@ -100,7 +105,7 @@ def _schedule(job: Job) -> None:
 
 
 def _prove(job: Job) -> None:
-    """What is taken, or where that cannot be shown to be right, though nothing says that it is wrong, another."""
+    """Proves the schedule taken; if it cannot be proved, though nothing shows it wrong, takes another."""
     from isam.compiler.variants import gave_way, give_way
 
     while gave_way(job) and give_way(job):
@@ -120,6 +125,7 @@ def _prove(job: Job) -> None:
 
 
 def _emit(job: Job) -> None:
+    """Writes the schedule as code, with the kernel, the decisions and the certificate in the artifact."""
     emit = registry.load("isam.backends", job.system.backend)
     assert job.schedule is not None
     artifact: Artifact = emit(job.schedule)

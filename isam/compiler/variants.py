@@ -180,12 +180,11 @@ def _settle(job: Job, taken: Candidate, schedule: Schedule) -> None:
 
 
 def _chosen(made: Sequence[Candidate], job: Job) -> Candidate:
-    from isam.cost.chained import chained
+    from isam.cost.compared import beside
 
     options = [Variant(c.answer, c.ahead, c.cover.errors) for c in made]
     known = _numbers([o.schedule.kernel for o in options])
-    costs = [sum(_seconds(c, sizes) + chained(c.answer, sizes) for sizes in known) for c in made]
-    costs = [a + b for a, b in zip(costs, _waits(made), strict=True)]
+    costs = [sum(_seconds(c, sizes) + beside(c.answer, sizes) for sizes in known) for c in made]
     context = {"options": [o.label() for o in options], "unproved": list(job.unproved)}
     taken = job.trace.choose(Choice("variant", options, context, costs))
     return next(c for c, option in zip(made, options, strict=True) if option is taken)
@@ -198,14 +197,6 @@ def _seconds(candidate: Candidate, sizes: dict[str, int]) -> float:
     if key not in candidate.timed:
         candidate.timed[key] = timeline(candidate.answer, sizes).seconds
     return candidate.timed[key]
-
-
-def _waits(made: Sequence[Candidate]) -> list[float]:
-    """What each waits for caches beside what its calls take, where all sizes are known."""
-    from isam.cost.swept import waiting
-
-    open_ = any(c.cover.kernel.syms for c in made)
-    return [0.0 if open_ or not isinstance(c.answer, Schedule) else waiting(c.answer) for c in made]
 
 
 def _numbers(kernels: Sequence[Kernel]) -> list[dict[str, int]]:

@@ -132,7 +132,8 @@ class Lane:
 
 
 def since(lane: Lane | Saved, keep: int, at: int) -> State:
-    """What a stream of which so many calls are asked for remembers of moments after ``at``, relative to it."""
+    """What a stream must remember of the time after ``at``, relative to it, when its last ``keep`` calls may be asked
+    about."""
     free = lane.free - at if lane.free > at else PAST
     if len(lane.tail) >= keep:  # nobody asks for what lies before it
         late = tuple([t - at for t in lane.tail[-keep:] if t > at])

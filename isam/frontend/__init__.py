@@ -1,1 +1,1 @@
-"""."""
+"""Other ways in than text: index strings, Python functions, kernels built by a program."""

@@ -1,4 +1,4 @@
-"""One name for one axis: in a text a name is an axis of its ``forall`` or ``loop``, and another may run it further."""
+"""One name for one axis: where a text runs a name to different ends, the others get names of their own."""
 
 from __future__ import annotations
 

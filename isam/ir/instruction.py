@@ -149,7 +149,8 @@ class Instruction:
     reassociates fits only kernels that grant it; one that says nothing does what its body says, rounding by rounding.
 
     ``apart``: groups of operands that must lie in pairwise different memories (SYS-3). ``needs``: CPU features.
-    ``emission``: the backend's template, keyed by backend name (``llvm``, ``call``); a simulator needs none.
+    ``emission``: how it is written, by key: the templates of the back ends ``llvm`` and ``stream``; of a registered
+    function itself (``python``) and, of one in C, its address (``c``). A simulator needs none.
     ``requires`` and ``sets``: configuration registers (SYS-5) with the value they must have before, and have after:
     a word, a number, or one of the instruction's sizes by name. Required may also be ``stride S 0``, the bytes from one
     element of an operand to the next along a dimension (of one element: any), and ``step S``, those from one operand
@@ -284,6 +285,14 @@ class Instruction:
         filled = not before or (_fills(before[0], self.body) and before[0].dest.buffer == last.dest.buffer
                                 and all([c for _, c in row.terms] == [1] for row in last.dest.index))  # fmt: skip
         return last if plain and filled else None
+
+    @cached_property
+    def repeats(self) -> bool:
+        """Whether a move leaves more than it takes: the same to each of some rows (``D[i, j] = S[j]``)."""
+        if self.copied is None:
+            return False
+        [source] = self.copied.reads
+        return not {n for row in source.index for n in row.names}.issuperset(self.copied.domain.names)
 
     @cached_property
     def fill(self) -> Filling | None:

@@ -1,4 +1,4 @@
-"""Names: what a buffer is made and used with along one of its dimensions is one axis, called as where it is made.
+"""Names: the axes that make and use a buffer along one of its dimensions get one name, that of where it is made.
 
 An instruction that carries out several statements has one loop where they have one each; calls, nests and proofs of
 schedules say which by the name.

@@ -16,6 +16,7 @@ import math
 from collections.abc import Mapping, Sequence
 from itertools import product
 
+from isam.caches import LINE, NEAR, PAGE
 from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.ir.dataflow import determined, levels, mask_of
@@ -31,9 +32,6 @@ from isam.mapper.match import normal
 SCATTERED = 0.5  # what a call that writes an operand against its stride contract counts on top
 GUARD_FACTOR = 1.2  # a condition on a mapped axis cuts blocks into pieces
 AHEAD = 1 / 1024  # price of what is done once, when constants are bound
-LINE = 64  # bytes that a separate run of memory costs on top
-NEAR = 1 << 20  # bytes up to which what is laid out anew stays where it is found again soon
-PAGE = 4096  # bytes that runs lie apart, from which on they cost twice as much
 
 
 @dataclass(frozen=True, slots=True)

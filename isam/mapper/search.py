@@ -141,7 +141,7 @@ def find(
 def _with_nearest(
     report: Uncovered, done: Outcome[Offer | Uncovered], instructions: Sequence[Instruction]
 ) -> Uncovered:
-    """The report with the kernel met of which least is left, where that is less than of the user's own."""
+    """The report, with the rewritten kernel that leaves least uncovered, if it leaves less than the user's own."""
     met = [(s, s.look.found) for s in done.states if isinstance(s.look.found, Uncovered) and not s.look.found.unmet]
     best, found = min(met, key=lambda m: (m[1].lacks, len(m[0].steps)), default=(None, report))
     if best is None or found.lacks >= report.lacks:

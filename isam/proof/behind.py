@@ -1,4 +1,4 @@
-"""What is done of a statement behind the last of its steps, in one box (obligations 4 and 5).
+"""Points that count as done behind the last step of a statement: all of them, in one box (obligations 4 and 5).
 
 Between lines (a statement with ``where``) steps are many boxes, and of each later step it would have to be shown anew
 that they hold what it needs. Obligation 1 has shown of all of them together that no point is missing: behind the last

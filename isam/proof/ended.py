@@ -1,4 +1,4 @@
-"""What blocks have left and what is left at the line that they end at, in one box (obligation 8).
+"""Facts that blocks up to a line and the rest at that line leave, joined into one box (obligation 8).
 
 Between a number and a line, blocks go as far as they fit and the rest is done in a loop of one iteration, which begins
 or ends where they do. Each of both says of its variable how far it reaches; what they hold together is a box without

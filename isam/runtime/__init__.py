@@ -1,1 +1,1 @@
-"""."""
+"""What runs artifacts, without the compiler: linking, calls, memory, threads."""

@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from isam.caches import LINE
 from isam.runtime.forks import gate
 from isam.runtime.layout import CAPSULE, GET_HANDLER, NEW_ARRAY, SET_HANDLER, Array, address, in_table, own_handler
 from isam.runtime.linking import link, to_object
 
-LINE = 64  # bytes
 LEAST = 1 << 16  # bytes of the smallest result that begins with a line: 160 ns more would be felt in a call with less
 NAME = "isam"  # of the handler
 

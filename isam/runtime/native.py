@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from isam.artifact import Artifact
+from isam.caches import PAGE
 from isam.diagnostics import fail
 from isam.runtime.aligned import copied
 from isam.runtime.external import Externals
@@ -24,7 +25,6 @@ from isam.runtime.linking import features, link
 from isam.runtime.signature import Array
 from isam.runtime.vectorcall import Launch
 
-PAGE = 4096
 LONG = 1 << 16  # points: calls of more take microseconds, and let go of the interpreter's lock
 
 

@@ -199,7 +199,7 @@ def _fill(record: Record, parameters: Sequence[Parameter], bound: dict[str, Arra
 
 
 def _maker(p: Parameter, size: int) -> int:
-    """The address of who makes it: of an output of so many bytes that it is to begin with a line, another one."""
+    """Address of the function that allocates an output: large outputs start on a cache line, others come from NumPy."""
     return maker() if p.role == "out" and size >= LEAST else in_table(NEW_ARRAY)
 
 

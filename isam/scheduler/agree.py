@@ -1,5 +1,7 @@
-"""Nests that hand tiles on in a near memory, of which one call takes more in one than in another: with calls of one
-size what one leaves another finds there; else it goes home in between, to be brought back in other tiles."""
+"""Calls of one size in nests that hand tiles on in a near memory.
+
+Where a call of one nest takes more than a call of the next, what the first leaves there goes home and is brought back
+in other tiles; with calls of one size the next finds it."""
 
 from __future__ import annotations
 

@@ -72,8 +72,7 @@ class Configure:
     def whole(self, node: Node, held: Values) -> tuple[Node, dict[str, Value]]:
         """A node behind what all of it needs, and what is held after it."""
         held, out = dict(held), []
-        wanted = {r: next(iter(v)) for r, v in self.wants(node).items() if len(v) == 1}
-        self._set(wanted, held, out)
+        self._set(self._ahead(node), held, out)
         inside, after = self._part(node, held)
         return (Seq((*out, inside)) if out else inside), after
 
@@ -92,6 +91,27 @@ class Configure:
                     got[r] = got.get(r, frozenset()) | values
             self.known[id(node)] = got
         return got
+
+    def _ahead(self, node: Node) -> dict[str, Value]:
+        """What is set before a node, of what it needs."""
+        within = self._within(node)
+        return self._values({r: v for r, v in self.wants(node).items() if r not in within})
+
+    @staticmethod
+    def _values(wants: Wants) -> dict[str, Value]:
+        return {r: next(iter(v)) for r, v in wants.items() if len(v) == 1}
+
+    def _within(self, node: Node) -> frozenset[str]:
+        """Registers that are set inside a node: those that it needs with several values, and those that no command sets
+        without one of these."""
+        wants = self.wants(node)
+        several = frozenset(r for r, values in wants.items() if len(values) > 1)
+        with_them = (r for r in wants.keys() - several if several and self._only_with(r, several))
+        return several | frozenset(with_them)
+
+    def _only_with(self, register: str, others: frozenset[str]) -> bool:
+        setters = [i.sets.keys() for i in self._setters(register)]
+        return bool(setters) and not any(others.isdisjoint(s) for s in setters)
 
     def _deals(self, node: Node) -> bool:
         """Whether there is a dealt loop in a node: nobody knows what is held after one."""
@@ -124,9 +144,9 @@ class Configure:
         state = dict(held)
         alone: list[list[Node]] = [[node]]
         for step in steps(node) if isinstance(node, Seq) else alone:
-            wanted = {r: next(iter(v)) for r, v in self._of(step).items() if len(v) == 1}
-            self._set(wanted, state, out)
-            if isinstance(step[0], Issue):
+            calls = isinstance(step[0], Issue)
+            self._set(self._values(self._of(step)) if calls else self._ahead(step[0]), state, out)
+            if calls:
                 out += step
             else:
                 new, state = self._part(step[0], state)
@@ -134,7 +154,7 @@ class Configure:
         return Seq(tuple(out)), state
 
     def _loop(self, loop: Loop, held: Values) -> tuple[Node, dict[str, Value]]:
-        several = {r for r, v in self.wants(loop).items() if len(v) > 1}
+        several = self._within(loop)
         enter, entry = self.whole(loop.enter, held)
         begin = {r: v for r, v in entry.items() if r not in several}
         if loop.deal is not None:  # an instance's registers are its own: nobody knows what they hold
@@ -178,15 +198,18 @@ class Configure:
 
     def _commands(self, register: str, wanted: Values, held: Values) -> list[tuple[Issue, dict[str, Value]]]:
         """Commands of the register's unit that set it as wanted, what they leave too."""
-        unit, out = self.owner[register], []
-        for name in self.system.units[unit].runs:
-            ins = self.system.instructions[name]
-            if register in ins.sets and not ins.body.body:
-                sizes = _sizes(ins, wanted, held)
-                if sizes is not None:
-                    left = {r: sizes.get(v, v) if isinstance(v, str) else v for r, v in ins.sets.items()}
-                    out.append((Issue(unit, name, tuple(sizes.items()), ()), left))
+        out = []
+        for ins in self._setters(register):
+            sizes = _sizes(ins, wanted, held)
+            if sizes is not None:
+                left = {r: sizes.get(v, v) if isinstance(v, str) else v for r, v in ins.sets.items()}
+                out.append((Issue(self.owner[register], ins.name, tuple(sizes.items()), ()), left))
         return out
+
+    def _setters(self, register: str) -> list[Instruction]:
+        """The commands of the register's unit that set it."""
+        run = (self.system.instructions[n] for n in self.system.units[self.owner[register]].runs)
+        return [i for i in run if register in i.sets and not i.body.body]
 
 
 def _commands_in(parts: tuple[Node | None, ...]) -> int:

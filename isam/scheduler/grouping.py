@@ -40,7 +40,7 @@ from isam.system.graph import System
 
 @dataclass(slots=True)
 class Lineup:
-    """Groups in order, and those ``aside``: after the last of them, of which they do not depend."""
+    """Groups in order; ``aside``: groups placed after the last one because they do not depend on it."""
 
     done: list[Nests] = field(default_factory=list)
     aside: Lineup | None = None

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from math import gcd, prod
 from typing import NamedTuple
 
+from isam.caches import ALIASED, LINE, WAYS
 from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
 from isam.ir.kernel import Kernel
@@ -16,9 +17,6 @@ from isam.scheduler.infeasible import Infeasible, NoSchedule
 from isam.system.graph import Memory, System
 
 SHOWN = 4  # buffers named, largest first
-LINE = 64  # bytes of a line of a cache: parts of different instances share none
-ALIASED = 1024  # bytes: rows that lie multiples of it apart share few sets of a cache
-WAYS = 8  # lines that a set of a cache holds at least
 
 
 class Share(NamedTuple):

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from isam.caches import LINE
 from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
 from isam.ir.kernel import Kernel
 from isam.schedule.literals import is_literal
-from isam.scheduler.homes import LINE
 from isam.scheduler.nests import Use
 from isam.scheduler.shared_loops import Nests, depends, rename
 

@@ -1,4 +1,4 @@
-"""Tiles of one buffer by where they lie: those that may meet another one are found without asking each."""
+"""An index of a buffer's tiles by where they lie: those that may meet another one are found without asking each."""
 
 from __future__ import annotations
 

@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from math import lcm, prod
 
+from isam.caches import LINE
 from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.schedule.tree import Issue, Loop, Node, Prefetch, Seq, mapped
-from isam.scheduler.homes import LINE
 from isam.scheduler.touches import Touch, fresh
 
 TWICE = 2  # as much as is read is asked for at most, where parts are rounded up

@@ -1,4 +1,4 @@
-"""Where tiles lie to each other, whatever the loop variables are."""
+"""Whether tiles are apart, or one lies inside another, whatever the loop variables are."""
 
 from __future__ import annotations
 

@@ -215,8 +215,18 @@ class _Check:
             idle = [n for s in i.body.statements for n in idle_axes(s)]
             does = f"goes along '{idle[0]}', which indexes nothing" if idle else "computes"
             self.faults.add("system-not-a-move", f"'{m.by}' {does}: it cannot carry out a move", at("by"), MOVING)
-        elif i is not None and i.fill is not None:
+            return
+        if i is not None and m.computes:
+            self._placed(i, at("by"))
+        if i is not None and i.fill is not None:
             self._fills(m, i, at)
+
+    def _placed(self, i: Instruction, loc: Loc) -> None:
+        """A move that computes: as a call of a kernel it takes its operands where they live."""
+        unsaid = [a.name for a in i.body.arguments if not i.contract(a.name).homes]
+        if unsaid:
+            self.faults.add("system-move", f"'{i.name}' computes, and does not say where '{unsaid[0]}' lives", loc,
+                            "add homes to the instruction: {S: [dram], D: [acc]}")  # fmt: skip
 
     def _fills(self, m: Any, i: Instruction, at: Any) -> None:
         """A move that fills: nothing of a caller's lies in its box, and its sizes are those of what it copies."""

@@ -89,6 +89,8 @@ CODES: dict[str, str] = {
     "remark-register": "A configuration register that nothing depends on.",
     "remark-move": "An operand has fewer elements than any move to the memories it may live in, or from them, takes: "
     "what one call reads or writes cannot be moved by itself.",
+    "remark-repeat": "A move brings the same to several rows, and is not offered to kernels, which could begin "
+    "sums with it.",
     "remark-room": "An operand at the instruction's limits is larger than every memory it may live in, or the operands "
     "that have to live in one memory are together.",
     "remark-stuck": "Moves fill a memory in which results live, and none leads from there to main memory.",

@@ -83,21 +83,23 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """An edge of the graph: data may go from ``source`` to ``target`` by instruction ``by``, issued by ``issuer``."""
+    """An edge of the graph: data may go from ``source`` to ``target`` by instruction ``by``, issued by ``issuer``.
+    ``computes``: kernels may be mapped onto that instruction, too (``D[i, j] = S[j]`` brings a row, begins sums)."""
 
     source: str
     target: str
     by: str
     issuer: str
+    computes: bool = False
     loc: Loc = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True)
 class System:
-    """A machine. ``backend`` names the emitter of its code (``simulator``, ``llvm``, or ``none``: kernels can be mapped
-    onto it, not compiled for it), ``approach`` the Approach whose opinions suit it, ``facts`` what only Approaches and
-    reports look at (cache sizes, vector width, features). ``replicas``, ``links``, ``clusters``, ``state``, ``meshes``:
-    what nodes have in common (see ``groups``)."""
+    """A machine. ``backend`` names the emitter of its code (``simulator``, ``llvm``, ``stream``, or ``none``: kernels
+    can be mapped onto it, not compiled for it), ``approach`` the Approach whose opinions suit it. Of the ``facts``
+    ``snippets...`` and ``stream`` are for back ends, the rest for Approaches and reports only. ``replicas``, ``links``,
+    ``clusters``, ``state``, ``meshes``: what nodes have in common (see ``groups``)."""
 
     name: str
     memories: dict[str, Memory]
@@ -157,7 +159,7 @@ class System:
     @cached_property
     def compute(self) -> Some:
         """Instructions that units expose for computing, in description order (others move or configure)."""
-        table, used = Table.of(self.instructions), {m.by for m in self.moves}
+        table, used = Table.of(self.instructions), {m.by for m in self.moves} - {m.by for m in self.moves if m.computes}
         exposed = {r for u in self.units.values() for r in u.runs}
         names = [n for n in table if n in exposed and n not in used and table.computes(n)]
         return Some(table, names, Spacing(table, self._at_home))

@@ -23,7 +23,7 @@ Ways = dict[Place, set[Place]]
 def remarks(system: System) -> list[Diagnostic]:
     """Remarks in source order, one per family and kind: the members of a family look wrong alike."""
     looks = (_room, _moved, _carried, _homes, _beginnings, _in_place, _loops, _idle, _unmanned, _lanes, _stuck, _twins,
-             _links, _registers)  # fmt: skip
+             _links, _registers, _repeating)  # fmt: skip
     found = [d for look in looks for d in look(system)]
     once = {(d.code, d.loc, d.message if not d.loc.line else ""): d for d in reversed(found)}
     return sorted(once.values(), key=lambda d: (d.loc.file, d.loc.line, d.loc.column))
@@ -241,6 +241,21 @@ def _twins(system: System) -> Iterator[Diagnostic]:
         other = first.setdefault(key, i)
         if other is not i:
             yield Diagnostic("remark-twin", f"'{i.name}' is '{other.name}' once more", i.loc, "leave one of them out")
+
+
+def _repeating(system: System) -> Iterator[Diagnostic]:
+    """Moves that leave more than they take, where no instruction that computes does."""
+    names = {i.name for i in system.compute}
+    if any(_repeats(i) for i in system.compute):
+        return
+    for i in (system.instructions[n] for n in dict.fromkeys(m.by for m in system.moves) if n not in names):
+        if i.repeats:
+            yield Diagnostic("remark-repeat", f"'{i.name}' repeats what it takes, and no kernel may be mapped onto it",
+                             i.loc, "say 'computes: true' of its move, and 'homes' of its operands")  # fmt: skip
+
+
+def _repeats(i: Instruction) -> bool:
+    return len(i.body.statements) == 1 and i.repeats
 
 
 def _links(system: System) -> Iterator[Diagnostic]:

@@ -95,6 +95,7 @@ MOVE: Table = {
     "by": Field("words", "instructions that carry it out", True),
     "issuer": Field("word", "the unit that issues it", True),
     "both_ways": Field("flag", "also from 'to' to 'from'"),
+    "computes": Field("flag", "kernels may be mapped onto its instructions, too"),
     "description": Field("text", "for readers"),
 }
 INSTRUCTION: Table = {
@@ -144,7 +145,7 @@ TOP: Table = {
     "target": Field("target", "the CPU that code is made for, where it is not the one we run on"),
     "backend": Field("word", "emitter of code (simulator, llvm, ...); none: semantics only"),
     "approach": Field("word", "the Approach whose opinions suit this machine"),
-    "facts": Field("free", "what only Approaches and reports look at"),
+    "facts": Field("free", "`snippets...` and `stream` for back ends, the rest for Approaches and reports"),
     "include": Field("words", "further files of this description, relative to this one"),
     "extends": Field("word", "another system, by name or by its path from here; entries here are added to its entries "
                      "or override their fields"),

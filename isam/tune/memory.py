@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from isam.caches import LINE
+
 AWAY, MOST = 64 << 20, 512 << 20  # bytes that few caches hold, and how much is taken at most
-LINE, SPARE = 64, 1 << 14  # bytes of a line; bytes after the last, read as operands
+SPARE = 1 << 14  # bytes after the last, read as operands
 UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 

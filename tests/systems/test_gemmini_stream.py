@@ -12,6 +12,7 @@ from benchmarks.gemmini import CONVOLUTION, LAYERS, PRODUCT, by_hand, convolved,
 from isam.codegen.stream import judge, stream
 from isam.diagnostics import IsamError
 from isam.ir.kernel import Kernel
+from isam.ir.text import parse
 from isam.schedule.tree import Schedule
 from isam.system.load import load_system, parse_system
 from tests.systems.gemmini_model import Gemmini, Illegal, commands
@@ -64,6 +65,40 @@ def test_layers_of_the_page_are_proved(size: tuple[int, int, int, int]) -> None:
     """Rows of 28 pixels come in two pieces, in groups of channels each: what a window has of both is there."""
     found = convolved(size)
     assert found["unfolded"] > found["isam"]["bytes"]
+
+
+BIASED = parse("""kernel biased(M, N, K)
+  in  A: i8[M, K]
+  in  B: i8[K, N]
+  in  b: i32[N]
+  out C: i32[M, N]
+  forall i < M, j < N
+    C[i, j] = b[j]
+  forall i < M, j < N, k < K
+    C[i, j] += i32(A[i, k]) * i32(B[k, j])
+""")
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_sums_begin_with_what_the_move_of_one_row_to_all_brings(size: tuple[int, int, int]) -> None:
+    schedule = made(BIASED, *zip("MNK", size, strict=True))
+    random, (m, n, k) = np.random.default_rng(2), size
+    a = {"A": random.integers(-128, 128, (m, k), np.int8), "B": random.integers(-128, 128, (k, n), np.int8),
+         "b": random.integers(-(2**31), 2**31, n, np.int32), "C": np.full((m, n), -7, np.int32)}  # fmt: skip
+    machine = Gemmini(a)
+    machine.run(stream(schedule))
+    assert "mvin_zero" not in schedule.called()
+    np.testing.assert_array_equal(a["C"], a["b"] + a["A"].astype(np.int32) @ a["B"].astype(np.int32))
+
+
+@pytest.mark.parametrize("kernel", [PRODUCT, BIASED])
+@pytest.mark.parametrize("size", SIZES)
+def test_no_configuration_is_set_twice_in_a_row(kernel: Kernel, size: tuple[int, int, int]) -> None:
+    """A block's distance alone cannot be set: it comes with the rows' distance, where that changes."""
+    last = ""
+    for name, _ in commands(stream(made(kernel, *zip("MNK", size, strict=True)))):
+        assert not (name == last and name.startswith("config_ld")), name
+        last = name
 
 
 def test_loops_and_no_loops_are_the_same_commands() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -97,6 +98,16 @@ def test_cycles_from_step_to_step_are_what_calls_take() -> None:
     cycle = 1 / job.system.units["core"].clock
     assert plain == pytest.approx(sizes["T"] * (4 + 4 + 5 + 5) * cycle)
     assert held == pytest.approx(sizes["T"] * (4 + 4 + 4) * cycle)
+
+
+def test_registers_alone_keep_state() -> None:
+    """A machine without a memory that is filled ahead keeps it as well."""
+    whole = simulated("host-avx512")
+    memories = {n: m for n, m in whole.memories.items() if m.home or m.kind != "managed" or m.cells}
+    moves = tuple(m for m in whole.moves if memories.keys() >= {m.source, m.target})
+    assert len(memories) < len(whole.memories)
+    job = compiled(parse_kernel(FILTER), {"T": 9, "C": 17}, replace(whole, memories=memories, moves=moves))
+    assert job.taken.cover.steps
 
 
 def test_long_rows_stay_where_they_are() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from isam.caches import PAGE
 from isam.classes import dataclass
 from isam.codegen.llvm.irtext import Function, Module, vector
 from isam.codegen.llvm.lanes import lane_of, lanes_of, snippets_of
@@ -13,7 +14,6 @@ from isam.schedule.liveness import Flow, references, weight
 from isam.schedule.tree import Issue, Loop, Node, Operand, Schedule, Seq, distinct
 
 SMALLEST_FUNCTION = 12  # issues: below that a shared node is emitted in place
-PAGE = 4096  # what instances have for themselves begins on pages of its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,7 @@ def _laid_out(schedule: Schedule) -> tuple[dict[str, int], int]:
     for s in [*sorted((s for s in schedule.workspace if s not in own), key=lambda s: not s.bound), *own]:
         if s.literal is None:
             if s in own and first < 0:
-                first = at = -(-at // PAGE) * PAGE
+                first = at = -(-at // PAGE) * PAGE  # what instances have for themselves begins on pages of its own
             align = max(64, s.align)
             at = -(-at // align) * align
             out[s.name] = at

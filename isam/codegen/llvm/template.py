@@ -58,7 +58,7 @@ class Setting:
     sizes: Mapping[str, int] = field(default_factory=dict)
     tiles: Mapping[str, tiles.Addressed] = field(default_factory=dict)
     lane: int = 0  # bytes of a lane that holds a group
-    asked: Mapping[str, str] = field(default_factory=dict)  # for whom a cache is asked for what lies where
+    asked: Mapping[str, str] = field(default_factory=dict)  # address to prefetch, by operand
     cache: int = 0  # which, nearest first
 
 

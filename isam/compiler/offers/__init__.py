@@ -17,6 +17,7 @@ from isam.classes import dataclass
 from isam.compiler.offers.subject import Subject
 from isam.ir.kernel import recurrences
 from isam.scheduler.plans.traffic import caches
+from isam.system.graph import CACHED, MANAGED
 
 if TYPE_CHECKING:
     from isam.mapper.space import Step
@@ -42,7 +43,13 @@ class Offer:
 def _recurs(of: Subject) -> bool:
     """Where loops recur, on machines with a memory that is filled ahead."""
     memories = of.system.memories.values()
-    near = any(m.cells is None and not m.home and m.kind == "managed" for m in memories)
+    near = any(m.cells is None and not m.home and m.kind == MANAGED for m in memories)
+    return near and any(True for _ in recurrences(of.kernel.body))
+
+
+def _keeps(of: Subject) -> bool:
+    """Where loops recur, on machines that keep values near a unit."""
+    near = any(not m.home and m.kind != CACHED for m in of.system.memories.values())
     return near and any(True for _ in recurrences(of.kernel.body))
 
 
@@ -144,7 +151,7 @@ OFFERS = (
     Offer("hoisted", "sums that need nothing of the step before are made for all steps at once, before the loop",
           _recurs, _hoisted, "first: it alone takes work out of recurrent loops, which others leave alone"),
     Offer("carried", "what a step reads of the step before, at another place of a buffer, is a temporary of its own",
-          _recurs, _carried, "beside `hoisted`, the other one for recurrent loops; as much is left to do"),
+          _keeps, _carried, "beside `hoisted`, the other one for recurrent loops; as much is left to do"),
     Offer("aside", "what a block reads of a buffer that it goes on to overwrite is copied first",
           _as_written, _aside, "beside `carried`: the other one that takes reads away from what is written"),
     Offer("once", "what was typed along an axis that it does not depend on is made once",

@@ -13,12 +13,12 @@ from contextlib import suppress
 from dataclasses import replace
 from math import prod
 
+from isam.caches import PERIOD
 from isam.compiler.offers.way import StepRefused, Way
 from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
 from isam.ir.kernel import Access, Kernel, Recurrence, Statement
 from isam.mapper.space import Step
-from isam.scheduler.plans.sets import PERIOD
 from isam.transforms.edit import readers
 from isam.transforms.law import Site
 from isam.transforms.structure.inplace import InPlace

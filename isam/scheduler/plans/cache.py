@@ -7,8 +7,8 @@ from functools import lru_cache
 from itertools import product
 from math import ceil, inf, prod
 
+from isam.caches import WAYS
 from isam.ir.dtype import size_of
-from isam.scheduler.homes import WAYS
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plan import Group
 from isam.scheduler.plans.register import axes_of

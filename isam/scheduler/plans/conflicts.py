@@ -9,12 +9,13 @@ from dataclasses import replace
 from heapq import heappush, heappushpop
 from math import ceil, inf, prod
 
+from isam.caches import PERIOD
 from isam.ir.dtype import size_of
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plan import Group
 from isam.scheduler.plans.cache import outer_blocks, slowed, streamed
 from isam.scheduler.plans.register import Block, axes_of, operand_memories, steps
-from isam.scheduler.plans.sets import PERIOD, crowd
+from isam.scheduler.plans.sets import crowd
 from isam.scheduler.plans.traffic import HIDDEN, SHARE, levels, pace, reads, volume
 from isam.system.graph import System
 

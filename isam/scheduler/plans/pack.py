@@ -7,10 +7,10 @@ from dataclasses import replace
 from itertools import takewhile
 from math import prod
 
+from isam.caches import LINE
 from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
 from isam.schedule.literals import is_literal
-from isam.scheduler.homes import LINE
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plan import Plan, StagedBox
 from isam.scheduler.plans.register import axes_of

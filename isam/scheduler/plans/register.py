@@ -8,11 +8,11 @@ from itertools import product
 from math import prod
 from typing import NamedTuple
 
+from isam.caches import LINE
 from isam.classes import dataclass
 from isam.ir.dtype import size_of
 from isam.once import once
 from isam.schedule.literals import is_literal
-from isam.scheduler.homes import LINE
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plan import Group
 from isam.scheduler.trim import segments

@@ -1,14 +1,12 @@
-"""Rows that lie side by side at multiples of a cache's period fall on the same of its sets."""
+"""How many lines of a block fall on one set of a cache: rows do that lie multiples of its period apart."""
 
 from __future__ import annotations
 
 from math import gcd, prod
 
+from isam.caches import LINE, PERIOD
 from isam.ir.dtype import size_of
-from isam.scheduler.homes import LINE
 from isam.scheduler.nests import Nest, Use
-
-PERIOD = 4096  # bytes: addresses so far apart fall on the same set of a cache
 
 
 def crowd(main: Nest, use: Use, width: dict[str, int]) -> int:

@@ -250,6 +250,7 @@ NAMED = "a name"
 TIME = "a cost: it steers what is chosen, no schedule is wrong for it"
 PART = "the machine's parts, each with a table of its own"
 FREE = {
+    "Move.computes": "what kernels are mapped onto: the calls themselves are judged",
     **dict.fromkeys(["Memory.name", "Unit.name", "Replica.name", "Mesh.name", "Link.name", "Cluster.name",
                      "Register.name", "System.name", "Instruction.name"], NAMED),
     **dict.fromkeys(["Memory.bandwidth", "Memory.of", "Unit.clock", "Mesh.bandwidth", "Mesh.hop", "Mesh.wrap",

@@ -72,6 +72,8 @@ BROKEN: dict[str, tuple[str, str, list[str], str, str]] = {
     "move-computes-for-another": ("to: sp, by: copy, issuer: dma", "to: sp, by: mm4, issuer: dma",
         ["12:30 system-not-a-move"],
         "'mm4' computes: it cannot carry out a move", "a move is one plain copy of an operand t"),
+    "move-computes-nowhere": ("to: sp, by: copy, issuer: dma", "to: sp, by: copy, issuer: dma, computes: true",
+        ["12:30 system-move"], "'copy' computes, and does not say where 'S' lives", "add homes to the instruction"),
     "move-to-itself": ("{from: dram, to: sp", "{from: dram, to: dram",
         ["12:12 system-move"], "this moves from 'dram' to itself", "name two memories"),
     "unreachable": ("to: [ra, rb]", "to: [ra]",

@@ -19,6 +19,16 @@ ZERO = """  zero4:
     homes: [ra, rb]
     cost: {issue: 1 cycle, latency: 1 cycle}
 """
+ALL = """  all:
+    body: |
+      instruction all(M <= 4, N <= 4)
+        in  S: f32[N]
+        out D: f32[M, N]
+        forall i < M, j < N
+          D[i, j] = S[j]
+    homes: {S: [dram], D: [ra]}
+    cost: {issue: 1 cycle, latency: 1 cycle}
+"""
 NEGATE = """  neg:
     body: |
       instruction neg(M <= 4, N <= 4)
@@ -68,9 +78,21 @@ ODD = {
     "lanes": (SOUND.replace("ra:   {kind: managed, cells: 8, cell: 64 B}",
                             "ra:   {kind: counted, cells: 8, cell: 62 B, lanes: 16}"), 6,
               "remark-lanes", "16 lanes of f32 do not fit a register of 'ra', which has 62 B"),
+    "repeat": (SOUND.replace("instructions:", "  - {from: dram, to: ra, by: all, issuer: dma}\ninstructions:")
+               .replace("runs: [copy]", "runs: [copy, all]") + ALL, 43, "remark-repeat",
+               "'all' repeats what it takes, and no kernel may be mapped onto it"),
     "register": (SOUND.replace("instructions:", "state:\n  mode: {values: [a, b]}\ninstructions:"), 15,
                  "remark-register", "the register 'mode'"),
 }  # fmt: skip
+
+
+def test_a_move_that_computes_is_offered() -> None:
+    text = ODD["repeat"][0]
+    also = text.replace("by: all, issuer: dma", "by: all, issuer: dma, computes: true")
+    alone, both = parse_system(text), parse_system(also)
+    assert "all" not in [i.name for i in alone.compute]
+    assert "all" in [i.name for i in both.compute]
+    assert not [d for d in remarks(both) if d.code == "remark-repeat"]
 
 
 def test_what_is_sound_draws_no_remark() -> None:
