@@ -259,8 +259,8 @@ QUESTIONS: tuple[Question, ...] = (
         {
             "loop": "its axis; empty of groups in a row",
             "nests": "numbers of the nests, by group",
-            "behind": "per group how many tiles are near behind it; or",
-            "near": "temporaries that would be at home in a near memory, in a slot of their own",
+            "behind": "per group how many tiles are near behind it",
+            "near": "or temporaries that would be at home in a near memory, in a slot of their own",
         },
         "calls and moves, in all steps; where temporaries would be at home near, of the whole schedule",
         note="`nothing`, then `handed on`. Asked where that takes a hundredth fewer calls at least.",

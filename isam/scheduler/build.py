@@ -86,21 +86,20 @@ def _built(cover: Cover, system: System, trace: Trace) -> tuple[_Builder, Schedu
     raise first or AssertionError("the first schedule takes calls of any size")
 
 
-def _handing_on(plain: _Builder, made: Schedule) -> Schedule:
+def _handing_on(builder: _Builder, plain: Schedule) -> Schedule:
     """The schedule made, or one with temporaries at home near, where that takes fewer calls and the Approach wants it.
     """
-    groups = [g for g in plain.groups if not plain.at_bind(g.main)]
-    near = near_homes(plain.kernel, groups, plain.machine, plain.prepared)
+    kernel, groups = builder.kernel, [g for g in builder.groups if not builder.at_bind(g.main)]
+    share, usual = builder.share, max(builder.kernel.usual(USUAL_TRIP).values(), default=1)
+    near = near_homes(kernel, groups, smaller(builder.machine, share.memory, share.total), builder.prepared)
     if not near:
-        return made
+        return plain
     try:
-        other = _Builder(plain.cover, plain.system, plain.trace, plain.keep, plain.refused, near).build()
+        made = builder.at_home_near(near)
     except NoSchedule:
-        return made
-    usual = max(plain.kernel.usual(USUAL_TRIP).values(), default=1)
-    found = wanted(plain.trace, groups, (calls(made.call, usual), calls(other.call, usual)), loop="",
-                   near=sorted(near))  # fmt: skip
-    return other if found else made
+        return plain
+    taken = calls(plain.call, usual), calls(made.call, usual)
+    return made if wanted(builder.run.trace, groups, taken, near=sorted(near)) else plain
 
 
 def _levers(cover: Cover, system: System, approach: Approach, reason: Infeasible) -> tuple[str, ...]:
@@ -141,11 +140,8 @@ def _possible(cover: Cover, system: System, approach: Approach) -> bool:
 
 
 class _Builder:
-    def __init__(self, cover: Cover, system: System, trace: Trace, keep: bool, refused: TooLarge,
-                 near: Mapping[str, Memory] | None = None):  # fmt: skip
+    def __init__(self, cover: Cover, system: System, trace: Trace, keep: bool, refused: TooLarge):
         self.share, self.keep = Share(), keep  # what may stay in near memory
-        self.near, self.refused = near or {}, refused  # temporaries at home near
-        self.groups: list[Group] = []
         self.cover, self.system, self.trace = cover, system, trace
         all_nests = nests_of(cover, system)
         self.machine = aligned(system, (n.instruction.name for n in all_nests))
@@ -167,21 +163,32 @@ class _Builder:
                 raise NoSchedule(Infeasible(who, "calls that leave out points of a box, as its 'where' says",
                                             "schedules are made of whole boxes"))  # fmt: skip
         check_room(self.kernel, self.system)
-        parts = self._parted(self.kernel.body, [0])
-        groups = list(_inside(parts, ()))
+        self.parts = self._parted(self.kernel.body, [0])
+        groups = list(_inside(self.parts, ()))
         self.groups = [g for g, _ in groups]
-        for name, m in self.near.items():
-            self.machine = smaller(self.machine, m.name, room(self.kernel.buffer(name), m))
         self.share = self._shared(groups) if self.keep else Share()
         self.number = {id(g): n for n, (g, _) in enumerate(groups)}
-        if self.share.rooms or self.near:
+        if self.share.rooms:
             self.run = DryRun(self.kernel, smaller(self.machine, self.share.memory, self.share.total), self.trace)
-        self.run.homes.kept = self.prepared
-        self.run.homes.near.update(self.near)
         self.planned: dict[int, tuple[Group, Plan, Stays | None]] = {}
         self.begin: dict[str, Affine] = {}  # of axes of which a part is scheduled, where it begins
+        return self._made()
+
+    def at_home_near(self, near: Mapping[str, Memory]) -> Schedule:
+        """The same groups and plans once more, with temporaries at home near."""
+        machine = smaller(self.machine, self.share.memory, self.share.total)
+        for name, m in near.items():
+            machine = smaller(machine, m.name, room(self.kernel.buffer(name), m))
+        self.run, self.bind = DryRun(self.kernel, machine, self.trace), []
+        self.run.homes.near.update(near)
+        for a in {id(a): a for _, around in _inside(self.parts, ()) for a in around}.values():
+            a.enter.clear()
+        return self._made()
+
+    def _made(self) -> Schedule:
+        self.run.homes.kept = self.prepared
         with self.run.scope.recording() as call:
-            self._scheduled(parts, ())
+            self._scheduled(self.parts, ())
         touched = {o.place.base for n in distinct(Seq((*self.bind, *call))) if isinstance(n, Issue) for o in n.operands}
         slots = tuple(s for name, s in self.run.homes.slots.items() if name in touched)  # others were only tried
         check_room(self.kernel, self.system, slots)

@@ -47,12 +47,14 @@ def handed_on(groups: Sequence[Group], around: tuple[Around, ...], run: DryRun, 
     return _Row(groups, around, run, part, it).made()
 
 
-def wanted(trace: Trace, groups: Sequence[Group], taken: tuple[int, int], **context: object) -> bool:
+def wanted(trace: Trace, groups: Sequence[Group], taken: tuple[int, int], loop: str = "",
+           behind: Sequence[int] = (), near: Sequence[str] = ()) -> bool:  # fmt: skip
     """Whether the Approach wants groups to hand on; ``taken``: calls without and with that."""
     if taken[1] >= WORTH * taken[0]:
         return False
     nests = [[n.number for n in g.nests] for g in groups]
-    choice = Choice("carry", (NOTHING, HANDED_ON), {"nests": nests, **context}, tuple(map(float, taken)))
+    choice = Choice("carry", (NOTHING, HANDED_ON), {"loop": loop, "nests": nests, "behind": [*behind], "near": [*near]},
+                    tuple(map(float, taken)))  # fmt: skip
     return trace.choose(choice) == HANDED_ON
 
 
@@ -78,8 +80,8 @@ class _Row:
         except NoSchedule:
             better = None
         loop = self.it.loop.axis.name if self.it else ""
-        if better is not None and wanted(self.run.trace, self.groups, (taken, calls(better, self.usual)), loop=loop,
-                                         behind=list(map(len, held))):  # fmt: skip
+        if better is not None and wanted(self.run.trace, self.groups, (taken, calls(better, self.usual)), loop,
+                                         [*map(len, held)]):  # fmt: skip
             return better
         self._enter_again(entered)
         self.data.state = after

@@ -126,7 +126,7 @@ class InARow(Greedy):
     """Hands on what a group leaves; nothing is at home near."""
 
     def carry(self, choice: Choice) -> object:
-        return NOTHING if "near" in choice.context else super().carry(choice)
+        return NOTHING if choice.context["near"] else super().carry(choice)
 
 
 def made(name: str, on: str | System = "toy", approach: Greedy | None = None, check: bool = False) -> Any:

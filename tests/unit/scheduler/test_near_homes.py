@@ -204,7 +204,7 @@ def test_what_is_bound_and_what_goes_out_are_at_home_as_ever() -> None:
 
 
 def test_the_choice_says_what_is_at_home_near() -> None:
-    (asked,) = (d for d in made("layers").trace.decisions if d.point == "carry")
+    (asked,) = (d for d in made("layers").trace.decisions if d.point == "carry" and d.context["near"])
     assert asked.context["near"] == ["h", "t"]
     assert asked.costs is not None
     assert asked.costs[1] < asked.costs[0]
