@@ -175,11 +175,11 @@ class _Builder:
         return self._made()
 
     def at_home_near(self, near: Mapping[str, Memory]) -> Schedule:
-        """The same groups and plans once more, with temporaries at home near."""
+        """The same groups once more, with temporaries at home near and plans for what room is left."""
         machine = smaller(self.machine, self.share.memory, self.share.total)
         for name, m in near.items():
             machine = smaller(machine, m.name, room(self.kernel.buffer(name), m))
-        self.run, self.bind = DryRun(self.kernel, machine, self.trace), []
+        self.run, self.bind, self.planned = DryRun(self.kernel, machine, self.trace), [], {}
         self.run.homes.near.update(near)
         for a in {id(a): a for _, around in _inside(self.parts, ()) for a in around}.values():
             a.enter.clear()
