@@ -253,14 +253,16 @@ QUESTIONS: tuple[Question, ...] = (
     ),
     Question(
         "carry",
-        "whether steps of a recurrent loop keep in near memory what the next group or the next step brings back",
+        "whether groups in a row, or the steps of a recurrent loop, keep in near memory what the next group or step "
+        "brings back",
         ("builtins.str",),
         {
-            "loop": "its axis",
-            "nests": "numbers of the nests in the loop, by group",
+            "loop": "its axis; empty of groups in a row",
+            "nests": "numbers of the nests, by group",
             "behind": "per group how many tiles are near behind it",
+            "near": "or temporaries that would be at home in a near memory, in a slot of their own",
         },
-        "calls and moves in all steps",
+        "calls and moves, in all steps; where temporaries would be at home near, of the whole schedule",
         note="`nothing`, then `handed on`. Asked where that takes a hundredth fewer calls at least.",
     ),
     Question(

@@ -264,7 +264,7 @@ class Nest:
 class Schedule:
     """``bind`` runs once when constants are bound (packing weights), ``call`` runs per call.
 
-    ``homes``: for every buffer with an address in home memory (arguments, temporaries, literals), its place as a whole
+    ``homes``: for every buffer with an address of its own, in home memory or a slot near, its place as a whole
     (``offset`` 0). Argument strides are those of a C-contiguous array of the kernel's shape.
     """
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 from math import lcm, prod
 
 from isam.approach.choice import Approach, Choice, Trace
 from isam.ir.affine import Affine
 from isam.ir.kernel import USUAL_TRIP, Item, Kernel, Recurrence, recurrences
 from isam.ir.mapping import Cover
-from isam.schedule.tree import Bound, Issue, Loop, Node, Schedule, Seq, distinct
+from isam.schedule.tree import Bound, Issue, Loop, Node, Schedule, Seq, children, distinct
 from isam.schedule.tree import Nest as NestFact
 from isam.scheduler.agree import agreed
 from isam.scheduler.aligned import aligned
@@ -19,10 +20,11 @@ from isam.scheduler.call_size import fitting
 from isam.scheduler.configure import with_registers
 from isam.scheduler.dry import DryRun
 from isam.scheduler.grouping import Grouping
-from isam.scheduler.handed_on import handed_on
+from isam.scheduler.handed_on import handed_on, wanted
 from isam.scheduler.homes import check_room
 from isam.scheduler.infeasible import Infeasible, NoSchedule
 from isam.scheduler.interchange import Rows, rows_outside
+from isam.scheduler.near_homes import near_homes, room
 from isam.scheduler.nests import Nest, nests_of
 from isam.scheduler.pieces import pieces
 from isam.scheduler.plan import Group, Plan
@@ -32,12 +34,13 @@ from isam.scheduler.plans.dealing import undealt
 from isam.scheduler.plans.staged import between
 from isam.scheduler.prefetch import with_prefetches
 from isam.scheduler.prepared import prepared, whole
+from isam.scheduler.recur import calls
 from isam.scheduler.serpentine import with_serpentines
 from isam.scheduler.state import Key
 from isam.scheduler.stays import MOST, Around, Share, Stays, shares, smaller, stay_bytes
 from isam.scheduler.waits import with_waits
 from isam.scheduler.walk import Walk
-from isam.system.graph import System
+from isam.system.graph import Memory, System
 
 ROWS = "r"  # behind an axis: the variable of the loop over rows around a recurrent loop
 TRIED = 12  # schedules begun, until one fits
@@ -51,13 +54,14 @@ def schedule(cover: Cover, system: System, trace: Trace) -> Schedule | Infeasibl
     Returns an :class:`Infeasible` (falsy) when the machine cannot hold it.
     """
     try:
-        made = with_prefetches(_built(cover, system, trace), trace)
+        builder, made = _built(cover, system, trace)
+        made = with_prefetches(_handing_on(builder, made), trace)
         return with_serpentines(with_waits(with_registers(with_bursts(made))), trace)
     except NoSchedule as no:
         return replace(no.reason, levers=_levers(cover, system, trace.approach, no.reason))
 
 
-def _built(cover: Cover, system: System, trace: Trace) -> Schedule:
+def _built(cover: Cover, system: System, trace: Trace) -> tuple[_Builder, Schedule]:
     """With what the Approach wants to stay in near memory, or without where the rest is too small to work in. What the
     dry run has no room for is tried again with smaller calls of that nest; when nothing helps, the first reason says
     what is lacking."""
@@ -69,7 +73,7 @@ def _built(cover: Cover, system: System, trace: Trace) -> Schedule:
         if not builder.smaller:
             break
         try:
-            return builder.build()
+            return builder, builder.build()
         except NoSchedule as no:
             first = first or no
             if builder.share.rooms:
@@ -80,6 +84,22 @@ def _built(cover: Cover, system: System, trace: Trace) -> Schedule:
                 break
             refused[full.number] = (*refused.get(full.number, ()), {a: full.unit(a) for a in full.mapped})
     raise first or AssertionError("the first schedule takes calls of any size")
+
+
+def _handing_on(builder: _Builder, plain: Schedule) -> Schedule:
+    """The schedule made, or one with temporaries at home near, where that takes fewer calls and the Approach wants it.
+    """
+    kernel, groups = builder.kernel, [g for g in builder.groups if not builder.at_bind(g.main)]
+    share, usual = builder.share, max(builder.kernel.usual(USUAL_TRIP).values(), default=1)
+    near = near_homes(kernel, groups, smaller(builder.machine, share.memory, share.total), builder.prepared)
+    if not near:
+        return plain
+    try:
+        made = builder.at_home_near(near)
+    except NoSchedule:
+        return plain
+    taken = calls(plain.call, usual), calls(made.call, usual)
+    return made if wanted(builder.run.trace, groups, taken, near=sorted(near)) else plain
 
 
 def _levers(cover: Cover, system: System, approach: Approach, reason: Infeasible) -> tuple[str, ...]:
@@ -143,17 +163,32 @@ class _Builder:
                 raise NoSchedule(Infeasible(who, "calls that leave out points of a box, as its 'where' says",
                                             "schedules are made of whole boxes"))  # fmt: skip
         check_room(self.kernel, self.system)
-        parts = self._parted(self.kernel.body, [0])
-        groups = list(_inside(parts, ()))
+        self.parts = self._parted(self.kernel.body, [0])
+        groups = list(_inside(self.parts, ()))
+        self.groups = [g for g, _ in groups]
         self.share = self._shared(groups) if self.keep else Share()
         self.number = {id(g): n for n, (g, _) in enumerate(groups)}
         if self.share.rooms:
             self.run = DryRun(self.kernel, smaller(self.machine, self.share.memory, self.share.total), self.trace)
-        self.run.homes.kept = self.prepared
         self.planned: dict[int, tuple[Group, Plan, Stays | None]] = {}
         self.begin: dict[str, Affine] = {}  # of axes of which a part is scheduled, where it begins
+        return self._made()
+
+    def at_home_near(self, near: Mapping[str, Memory]) -> Schedule:
+        """The same groups once more, with temporaries at home near and plans for what room is left."""
+        machine = smaller(self.machine, self.share.memory, self.share.total)
+        for name, m in near.items():
+            machine = smaller(machine, m.name, room(self.kernel.buffer(name), m))
+        self.run, self.bind, self.planned = DryRun(self.kernel, machine, self.trace), [], {}
+        self.run.homes.near.update(near)
+        for a in {id(a): a for _, around in _inside(self.parts, ()) for a in around}.values():
+            a.enter.clear()
+        return self._made()
+
+    def _made(self) -> Schedule:
+        self.run.homes.kept = self.prepared
         with self.run.scope.recording() as call:
-            self._scheduled(parts, ())
+            self._scheduled(self.parts, ())
         touched = {o.place.base for n in distinct(Seq((*self.bind, *call))) if isinstance(n, Issue) for o in n.operands}
         slots = tuple(s for name, s in self.run.homes.slots.items() if name in touched)  # others were only tried
         check_room(self.kernel, self.system, slots)
@@ -213,20 +248,35 @@ class _Builder:
         """Of the nests between two recurrent loops; those that run when constants are bound keep to themselves."""
         ordered = sorted(nests, key=lambda n: n.number)
         grouping = Grouping(self.kernel, self.nests, self.system, self.trace, self.exact)
-        sides = [n for n in ordered if self._at_bind(n)], [n for n in ordered if not self._at_bind(n)]
+        sides = [n for n in ordered if self.at_bind(n)], [n for n in ordered if not self.at_bind(n)]
         return [g for side in sides
                 for g in grouping.groups([p for n in side for p in ([n] if self.exact else pieces(n))])]  # fmt: skip
 
-    def _at_bind(self, nest: Nest) -> bool:
+    def at_bind(self, nest: Nest) -> bool:
         """Whether a nest runs when constants are bound."""
         return any(u.writes and u.buffer in self.prepared for u in nest.uses)
 
     def _scheduled(self, parts: Sequence[Group | Around], around: tuple[Around, ...]) -> None:
-        for part in parts:
-            if isinstance(part, Around):
-                self._recurrence(part, around)
-            else:
-                self._group(part, around)
+        """Groups in a row hand on in near memory what they can; a loop, and what runs when constants are bound, begins
+        with nothing there."""
+        for in_row, found in groupby(parts, lambda p: isinstance(p, Group) and not self.at_bind(p.main)):
+            for part in () if in_row else found:
+                if isinstance(part, Around):
+                    self._recurrence(part, around)
+                else:
+                    self._group(part, around)
+            if in_row:
+                self._row([p for p in found if isinstance(p, Group)], around)
+
+    def _row(self, groups: Sequence[Group], around: tuple[Around, ...]) -> None:
+        if len(groups) == 1:
+            self._group(groups[0], around)
+            return
+
+        def part(n: int, held: Collection[Key]) -> tuple[Key, ...]:
+            return self._group(groups[n], around, held)
+
+        self.run.scope.out.extend(children(handed_on(groups, around, self.run, part)))
 
     def _recurrence(self, it: Around, around: tuple[Around, ...]) -> None:
         """A time loop: what the body leaves at home, and what stays, is the carried state."""
@@ -266,22 +316,23 @@ class _Builder:
 
     def _steps(self, it: Around, around: tuple[Around, ...]) -> None:
         """A loop whose steps hand on in near memory what they can."""
-        inner = (*around, it)
+        inner, groups = (*around, it), [p for p in it.parts if isinstance(p, Group)]
+        if len(groups) < len(it.parts):
+            groups = []
 
         def part(n: int, held: Collection[Key]) -> tuple[Key, ...]:
-            there = it.parts[n]
-            if isinstance(there, Group):
-                return self._group(there, inner, held)
-            self._recurrence(there, inner)
+            if groups:
+                return self._group(groups[n], inner, held)
+            self._scheduled(it.parts, inner)
             return ()
 
-        self.run.scope.out.append(handed_on(it, around, self.run, part))
+        self.run.scope.out.append(handed_on(groups, around, self.run, part, it))
 
     def _group(self, group: Group, around: tuple[Around, ...], held: Collection[Key] = ()) -> tuple[Key, ...]:
         """Runs a group; what was near at its end, of which ``held`` stays there."""
         plan, stays = self._planned(group, around)
         walk = Walk(self.run, plan, self.bind, stays)
-        if not self._at_bind(group.main):
+        if not self.at_bind(group.main):
             return walk.start(self.begin, held)
         with self.run.scope.recording() as nodes:
             walk.start(self.begin)

@@ -168,7 +168,7 @@ class DryRun:
         return [(u, t, self._key(u, t, m)) for u, t, m in sides]
 
     def _key(self, use: Use, tile: Tile, memory: str) -> Key | None:
-        if memory == self.system.home:
+        if memory == self.homes.of(tile.buffer):
             return None
         return memory, tile, self.data.fit.form(memory, tile, use.dims, use.strides)
 
@@ -218,7 +218,7 @@ class DryRun:
         if self._key(use, tile, memory) in state.copies:
             return 0.0, memory, 0
         price = (1 if use.reads else 0.25) + 2 * any(state.copies[k].dirty for k in state.holding(tile))
-        return price, memory, 0 if memory == self.system.home else self.data.fit.units(memory, tile)
+        return price, memory, 0 if memory == self.homes.of(tile.buffer) else self.data.fit.units(memory, tile)
 
     def _price(self, bids: list[tuple[float, str, int]], room: dict[tuple[str, int], bool]) -> float:
         """What a placement costs: tiles to be brought, others that would have to go for them, dirty ones above all.

@@ -7,13 +7,13 @@ with it in the place where it has begun: the loop's ``enter`` brings it, its ``e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from typing import NamedTuple
 
-from isam.approach.choice import Choice
+from isam.approach.choice import Choice, Trace
 from isam.ir.affine import Affine
-from isam.ir.kernel import Item, Recurrence, Statement
 from isam.schedule.tree import Bound, Issue, Loop, Node, Seq, distinct
 from isam.scheduler.conform import conform, leave
 from isam.scheduler.dry import DryRun
@@ -39,54 +39,62 @@ class Part(NamedTuple):
     since: Since
 
 
-def handed_on(it: Around, around: tuple[Around, ...], run: DryRun, part: RunPart) -> Loop:
-    """A recurrent loop in the loops ``around`` it, begun with nothing near: with what can be handed on, where that
-    takes fewer calls and the Approach wants it."""
-    return _Steps(it, around, run, part).loop()
+def handed_on(groups: Sequence[Group], around: tuple[Around, ...], run: DryRun, part: RunPart,
+              it: Around | None = None) -> Node:  # fmt: skip
+    """``groups`` in a row in the loops ``around`` them, or the steps of a recurrent loop (``it``) that has them and
+    nothing else, begun with nothing near: with what can be handed on, where that takes fewer calls and the Approach
+    wants it. Without groups the steps of a loop are one part each."""
+    return _Row(groups, around, run, part, it).made()
 
 
-class _Steps:
-    def __init__(self, it: Around, around: tuple[Around, ...], run: DryRun, part: RunPart):
-        self.it, self.inner, self.run, self.part = it, (*around, it), run, part
+def wanted(trace: Trace, groups: Sequence[Group], taken: tuple[int, int], loop: str = "",
+           behind: Sequence[int] = (), near: Sequence[str] = ()) -> bool:  # fmt: skip
+    """Whether the Approach wants groups to hand on; ``taken``: calls without and with that."""
+    if taken[1] >= WORTH * taken[0]:
+        return False
+    nests = [[n.number for n in g.nests] for g in groups]
+    choice = Choice("carry", (NOTHING, HANDED_ON), {"loop": loop, "nests": nests, "behind": [*behind], "near": [*near]},
+                    tuple(map(float, taken)))  # fmt: skip
+    return trace.choose(choice) == HANDED_ON
+
+
+class _Row:
+    def __init__(self, groups: Sequence[Group], around: tuple[Around, ...], run: DryRun, part: RunPart,
+                 it: Around | None):  # fmt: skip
+        self.groups, self.it, self.run, self.part = groups, it, run, part
+        self.inner = around if it is None else (*around, it)
         self.data, self.scope, self.entry = run.data, run.scope, run.data.state.copy()
         self.before = [len(a.enter) for a in self.inner]
-        self.axis = it.loop.axis
+        self.usual = 1 if it is None else it.trip
 
-    def loop(self) -> Loop:
-        parts, plain = self._attempt([()] * len(self.it.parts), {})
+    def made(self) -> Node:
+        parts, plain = self._attempt([()] * max(1, len(self.groups)), {})
         assert plain is not None
-        held = _held(parts, self.axis.name) if all(isinstance(p, Group) for p in self.it.parts) else []
-        usual = self.it.trip
-        taken = calls(plain, usual)
-        if usual * MOVES * sum(map(len, held)) <= (1 - WORTH) * taken:
+        held = _held(parts, self.it and self.it.loop.axis.name) if self.groups else []
+        taken = calls(plain, self.usual)
+        if self.usual * MOVES * sum(map(len, held)) <= (1 - WORTH) * taken:
             return plain
-        entered = self._entered()
+        after, entered = self.data.state, self._entered()
         try:
             better = self._handing_on(held)
         except NoSchedule:
             better = None
-        if better is not None and self._wanted(held, taken, calls(better, usual)):
+        loop = self.it.loop.axis.name if self.it else ""
+        if better is not None and wanted(self.run.trace, self.groups, (taken, calls(better, self.usual)), loop,
+                                         [*map(len, held)]):  # fmt: skip
             return better
         self._enter_again(entered)
-        self.data.state = self.entry.copy()
+        self.data.state = after
         return plain
 
-    def _wanted(self, held: Sequence[Collection[Key]], plain: int, better: int) -> bool:
-        """Whether the Approach takes the loop that hands on."""
-        if better >= WORTH * plain:
-            return False
-        groups = [p for p in self.it.parts if isinstance(p, Group)]
-        context = {"loop": self.axis.name, "nests": [[n.number for n in g.nests] for g in groups],
-                   "behind": list(map(len, held))}  # fmt: skip
-        choice = Choice("carry", (NOTHING, HANDED_ON), context, (float(plain), float(better)))
-        return self.run.trace.choose(choice) == HANDED_ON
-
-    def _handing_on(self, held: Sequence[Collection[Key]]) -> Loop | None:
-        """The loop with as much handed on as survives a step."""
-        self._anew()
-        with self.scope.recording():
-            self._step(held)
-        carried = {k: c for k, c in self.data.state.copies.items() if k in held[-1]}
+    def _handing_on(self, held: Sequence[Collection[Key]]) -> Node | None:
+        """With as much handed on as survives."""
+        carried: dict[Key, Copy] = {}
+        if held[-1]:
+            self._anew()
+            with self.scope.recording():
+                self._step(held)
+            carried = {k: c for k, c in self.data.state.copies.items() if k in held[-1]}
         for _ in range(ROUNDS):
             _, made = self._attempt(held, carried)
             if made is not None:
@@ -96,8 +104,8 @@ class _Steps:
             held = [*held[:-1], tuple(carried)]
         return None
 
-    def _without_stores(self, made: Loop, held: Sequence[Collection[Key]], carried: dict[Key, Copy]) -> Loop:
-        """The loop without sending home what is nowhere brought from there any more."""
+    def _without_stores(self, made: Node, held: Sequence[Collection[Key]], carried: dict[Key, Copy]) -> Node:
+        """Without sending home what is nowhere brought from there any more."""
         unread = frozenset(self._at_home(made, "out") - self._at_home(made, "in"))
         if not unread:
             return made
@@ -115,19 +123,22 @@ class _Steps:
             return made
         return less
 
-    def _at_home(self, made: Loop, role: str) -> set[str]:
-        """The temporaries of the loop alone that it sends home (``out``) or brings from there (``in``)."""
+    def _at_home(self, made: Node, role: str) -> set[str]:
+        """The temporaries of the groups alone that are sent home (``out``) or brought from there (``in``)."""
         system, own = self.run.system, self.own
         issues = (n for n in distinct(made) if isinstance(n, Issue))
         return {o.tile.buffer for n in issues for o in n.operands
-                if o.tile.buffer in own and o.place.memory == system.home
+                if o.tile.buffer in own and o.place.base == o.tile.buffer
                 and system.instructions[n.instruction].operand(o.name).role in (role, "inout")}  # fmt: skip
 
     @cached_property
     def own(self) -> set[str]:
-        """Temporaries that nothing outside of the loop touches."""
+        """Temporaries that nothing but the groups touches."""
         kernel = self.run.kernel
-        return {b.name for b in kernel.buffers if b.role == "temp"} - set(_touched(kernel.body, self.it.loop))
+        mine = {s for g in self.groups for n in g.nests for s in n.mapping.statements}
+        others = (s for n, s in enumerate(kernel.statements) if n not in mine)
+        touched = {b for s in others for b in (s.dest.buffer, *(a.buffer for a in s.reads))}
+        return {b.name for b in kernel.buffers if b.role == "temp"} - touched
 
     def _entered(self) -> list[tuple[Node, ...]]:
         """What the loops do before their first steps."""
@@ -143,9 +154,9 @@ class _Steps:
         for a, n in zip(self.inner, self.before, strict=True):
             del a.enter[n:]
 
-    def _attempt(self, held: Sequence[Collection[Key]], carried: dict[Key, Copy]) -> tuple[list[Part], Loop | None]:
-        """The loop with what is ``held`` behind each part of a step, of which some is ``carried`` to the next; None,
-        and the state at the end of a step, where that is not as at its begin."""
+    def _attempt(self, held: Sequence[Collection[Key]], carried: dict[Key, Copy]) -> tuple[list[Part], Node | None]:
+        """What is made with what is ``held`` behind each part of a step, of which some is ``carried`` to the next;
+        None, and the state at the end of a step, where that is not as at its begin."""
         data, scope, it = self.data, self.scope, self.it
         self._anew()
         with scope.recording() as enter:
@@ -162,21 +173,21 @@ class _Steps:
                 return parts, None
             if conform(data, begin.copies, fetch=False):
                 return parts, None
+        if it is None:
+            return parts, Seq(tuple(body))
         data.state, data.lifetimes = begin, Lifetimes()
         with scope.recording() as leaving:
             leave(data, {})
-        bounds = (Bound(Affine()),), (Bound(self.axis.extent),)
+        axis = it.loop.axis
+        bounds = (Bound(Affine()),), (Bound(axis.extent),)
         first = Seq((*it.enter, *enter))
-        node = Loop(self.axis.name, *bounds, 1, Seq(tuple(body)), first, exit=Seq(tuple(leaving)), axis=self.axis.name)
-        return parts, node
+        return parts, Loop(axis.name, *bounds, 1, Seq(tuple(body)), first, exit=Seq(tuple(leaving)), axis=axis.name)
 
     def _step(self, held: Sequence[Collection[Key]]) -> list[Part]:
         """The parts of a step, from the present state on."""
-        data, hi, out = self.data, self.axis.extent, []
-        last = (hi.const if hi.is_constant else FAR) - 1
-        outer = data.since
+        data, out, outer = self.data, list[Part](), self.data.since
         try:
-            with self.scope.variable(self.axis.name, Affine(), 1, (0, last)):
+            with self._variable():
                 for n, keys in enumerate(held):
                     data.since = Since()
                     out.append(Part(self.part(n, keys), data.since))
@@ -184,24 +195,22 @@ class _Steps:
             data.since = outer
         return out
 
-
-def _touched(body: Sequence[Item], apart: Recurrence) -> Iterator[str]:
-    """The buffers that statements touch, but for those of one loop."""
-    for it in body:
-        if isinstance(it, Statement):
-            yield it.dest.buffer
-            yield from (a.buffer for a in it.reads)
-        elif it is not apart:
-            yield from _touched(it.body, apart)
+    def _variable(self) -> AbstractContextManager[None]:
+        """In a step of the loop, if there is one."""
+        if self.it is None:
+            return nullcontext()
+        axis = self.it.loop.axis
+        last = (axis.extent.const if axis.extent.is_constant else FAR) - 1
+        return self.scope.variable(axis.name, Affine(), 1, (0, last))
 
 
-def _held(parts: Sequence[Part], step: str) -> list[tuple[Key, ...]]:
-    """Behind each part of a step of the loop over ``step`` what it leaves that is brought back unchanged, by a part
-    after it or in the next step. Of that also what is written anew in this step: it need not go home before."""
+def _held(parts: Sequence[Part], step: str | None) -> list[tuple[Key, ...]]:
+    """Behind each part what it leaves that is brought back unchanged, by a part after it or, of a loop over ``step``,
+    in the next step. Of that also what is written anew in this step: it need not go home before."""
     out: list[dict[Key, None]] = [{} for _ in parts]
     for n, part in enumerate(parts):
         for key in part.left:
-            last = len(parts) - 1 if mentions(key[1], step) else len(parts) + n
+            last = len(parts) - 1 if step is None or mentions(key[1], step) else len(parts) + n
             _hold(out, key, _until(parts, key, n, last, lambda since, k: k in since.fetched))
     every = {k: None for held in out for k in held}
     for n, part in enumerate(parts):

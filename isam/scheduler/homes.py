@@ -14,7 +14,7 @@ from isam.schedule.literals import is_literal, literal_dtype, literal_value
 from isam.schedule.tree import Place, Slot, Tile
 from isam.scheduler import move as mv
 from isam.scheduler.infeasible import Infeasible, NoSchedule
-from isam.system.graph import System
+from isam.system.graph import Memory, System
 
 SHOWN = 4  # buffers named, largest first
 
@@ -61,7 +61,8 @@ NO_FOLD = Fold()
 
 class Homes:
     """``places``: per buffer; ``slots``: the workspace; ``folded``: temporaries whose home holds one block only;
-    ``kept``: those that are there from when constants are bound; ``cached``: whether caches lie before it."""
+    ``kept``: those that are there from when constants are bound; ``cached``: whether caches lie before it; ``near``:
+    temporaries whose home is another memory, with that."""
 
     def __init__(self, kernel: Kernel, system: System):
         self.kernel, self.memory, self.cached = kernel, system.home, bool(system.caches)
@@ -69,10 +70,15 @@ class Homes:
         self.slots: dict[str, Slot] = {}
         self.folded: set[str] = set()
         self.kept: frozenset[str] = frozenset()
+        self.near: dict[str, Memory] = {}
         self._dtypes: dict[str, str] = {}
         self._bytes: dict[str, int] = {}  # of what of a temporary there is room for, of one instance
         for b in kernel.arguments:
             self.places[b.name] = mv.home_place(b.name, self.memory, self.shape(b.name), b.dtype)
+
+    def of(self, buffer: str) -> str:
+        """The memory that a buffer is at home in."""
+        return self.near[buffer].name if buffer in self.near else self.memory
 
     def dtype(self, buffer: str) -> str:
         known = self._dtypes.get(buffer)
@@ -102,7 +108,7 @@ class Homes:
         return Place(place.memory, place.base, offset.plus(place.strides, start), place.strides)
 
     def _make(self, tile: Tile, fold: Fold) -> None:
-        name, home = tile.buffer, self.memory
+        name, home = tile.buffer, self.of(tile.buffer)
         dtype = self.dtype(name)
         if is_literal(name):
             value = literal_value(name)
@@ -120,7 +126,8 @@ class Homes:
         total = self._bytes[name] = outer[0] * outer[1] if prod(shape) else 0
         for share in fold.shares:
             total = share.room(total)
-        self.slots[name] = Slot(name, home, max(1, total), dtype=dtype, bound=name in self.kept)
+        align = max(1, self.near[name].align) if name in self.near else LINE
+        self.slots[name] = Slot(name, home, max(1, total), align, dtype=dtype, bound=name in self.kept)
 
 
 def check_room(kernel: Kernel, system: System, slots: Collection[Slot] = ()) -> None:

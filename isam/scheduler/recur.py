@@ -253,19 +253,19 @@ def _has_loops(loop: Loop) -> bool:
     return any(isinstance(n, Loop) and n is not loop for n in distinct(loop))
 
 
-def calls(loop: Loop, usual: int = 1) -> int:
-    """How many calls and moves a loop takes, with ``usual`` trips where they are open."""
+def calls(node: Node, usual: int = 1) -> int:
+    """How many calls and moves it takes, with ``usual`` trips of loops where they are open."""
     known: dict[int, int] = {}  # nodes are shared
 
-    def of(node: Node) -> int:
-        if id(node) not in known:
-            known[id(node)] = 1 if isinstance(node, Issue) else every(node)
-        return known[id(node)]
+    def of(n: Node) -> int:
+        if id(n) not in known:
+            known[id(n)] = 1 if isinstance(n, Issue) else every(n)
+        return known[id(n)]
 
-    def every(node: Seq | Loop) -> int:
-        if isinstance(node, Seq):
-            return sum(map(of, node.children))
-        ends = [p for p in (node.first, node.last) if p is not None]
-        return sum(map(of, (node.enter, node.exit, *ends))) + ((node.trip or usual) - len(ends)) * of(node.body)
+    def every(n: Seq | Loop) -> int:
+        if isinstance(n, Seq):
+            return sum(map(of, n.children))
+        ends = [p for p in (n.first, n.last) if p is not None]
+        return sum(map(of, (n.enter, n.exit, *ends))) + ((n.trip or usual) - len(ends)) * of(n.body)
 
-    return of(loop)
+    return of(node)

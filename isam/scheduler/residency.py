@@ -50,8 +50,12 @@ class Residency:
         self.unread: frozenset[str] = frozenset()
 
     def home(self, tile: Tile) -> Place:
-        """Where the tile lies in home memory."""
-        return self.homes.place(tile, self.lifetimes.fold(tile))
+        """Where the tile lies at home."""
+        place = self.homes.place(tile, self.lifetimes.fold(tile))
+        if not self._aligned(place):
+            asked, bound = f"{tile} at home in '{place.memory}'", f"it would begin at {place.offset}"
+            raise NoSchedule(Infeasible(f"memory '{place.memory}'", asked, bound))
+        return place
 
     def room(self, memory: str, tile: Tile, pinned: set[Key], form: Form = None, units: int | None = None) -> Place:
         """Space for the tile in ``memory``, evicting unpinned copies when it is full (SCH-6)."""
@@ -106,7 +110,7 @@ class Residency:
         copy = self.state.copies[key]
         if tile.buffer not in self.unread and not self.lifetimes.dead(tile):
             there = End(memory, lambda t: mv.sub_place(copy.place, tile, t), form)
-            self.carry(tile, there, End(self.system.home, self.home), {key, *pinned})
+            self.carry(tile, there, End(self.homes.of(tile.buffer), self.home), {key, *pinned})
         self.state.mark(key, False)
 
     def carry(self, tile: Tile, source: End, target: End, pinned: set[Key]) -> None:
@@ -139,7 +143,7 @@ class Residency:
             return staged[0]
         place = self.room(memory, tile, pinned, form)  # what goes home for it may take the place of a nearer source
         source = self.source(tile, memory, form)
-        near = self.state.of(tile.buffer) if source.memory != self.system.home else ()
+        near = self.state.of(tile.buffer) if source.memory != self.homes.of(tile.buffer) else ()
         held = pinned | {key} | {k for k in near if k[0] == source.memory}
         self.carry(tile, source, End(memory, lambda t: mv.sub_place(place, tile, t), form, alone=True), held)
         self.state.put(key, self.fit.copy(memory, tile, place, False, form))
@@ -203,8 +207,9 @@ class Residency:
             if place is not None and self._aligned(place) and self._leads(key[0], memory, dtype):
                 options.append(End(key[0], lambda t, k=key, c=copy, p=place:
                                    p if t is tile else within(k[1], c, t, self.scope.variables)))  # fmt: skip
-        if not options or self.fit.route(self.system.home, memory, dtype):
-            options.append(End(self.system.home, self.home))
+        home = self.homes.of(tile.buffer)
+        if not options or self.fit.route(home, memory, dtype):
+            options.append(End(home, self.home))
         if len(options) > 1:
             options = [o for o in options if self.fills(tile, o, memory, form)] or options
         if len(options) == 1:
@@ -238,7 +243,7 @@ class Residency:
     def read_home(self, use: Use, tile: Tile) -> Place:
         """A home-memory operand: a staged box there when its contract asks for one, else the buffer itself."""
         self.settle(tile, None)
-        staged = self._staged(use, tile, self.system.home)
+        staged = self._staged(use, tile, self.homes.of(tile.buffer))
         if staged is not None:
             return staged[0]
         place = self.home(tile)

@@ -24,7 +24,7 @@ def spill(data: Residency, key: Key, pinned: Collection[Key]) -> bool:
     buffer = data.homes.kernel.buffer(tile.buffer)
     if data.lifetimes.dead(tile) or not (buffer.role == "temp" or data.later.get(tile)):
         return False
-    path = data.fit.route(memory, data.system.home, buffer.dtype) or ()
+    path = data.fit.route(memory, data.homes.of(tile.buffer), buffer.dtype) or ()
     return any(_left(data, key, path[: n + 1], pinned) for n in range(1, len(path) - 1))
 
 
@@ -54,7 +54,7 @@ def _left(data: Residency, key: Key, path: tuple[str, ...], pinned: Collection[K
 def stays(data: Residency, old: Key, key: Key) -> bool:
     """Whether a dirty copy lies in a memory through which its tile comes from home to where it is wanted."""
     memory, tile, _ = key
-    return old[0] in (data.fit.route(data.system.home, memory, data.homes.dtype(tile.buffer)) or ())[1:-1]
+    return old[0] in (data.fit.route(data.homes.of(tile.buffer), memory, data.homes.dtype(tile.buffer)) or ())[1:-1]
 
 
 def take_over(data: Residency, key: Key) -> None:

@@ -72,6 +72,8 @@ class Stager:
         box = self._whole(stage.buffer) if stage.at_bind else self._box(stage, env, members)
         if box is None or not self._read(stage, members) or not self._paths(stage):
             return False
+        if stage.buffer in data.homes.near:
+            return False
         if self._laid_out(box) or self._given(box):
             return False
         lying = self._lying(stage, box, members)

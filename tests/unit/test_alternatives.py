@@ -215,7 +215,7 @@ def test_more_is_made_of_smaller_calls_that_agree(make: type[BestFirst]):
     home, cost = "homes: [sp]", "cost: {issue: 4 cycles, latency: 8 cycles}"
     machine = small(
         "limits",
-        {"sp": "capacity: 64 KiB"},
+        {"sp": "capacity: 2 KiB"},  # no home for the sums
         ["dram <-> sp"],
         instruction("add(M <= 6, N <= 10)", ADD, home, cost),
         instruction("top(M <= 4, N <= 12)", CLIP, home, cost),
