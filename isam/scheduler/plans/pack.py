@@ -12,7 +12,7 @@ from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
 from isam.schedule.literals import is_literal
 from isam.scheduler.nests import Nest, Use
-from isam.scheduler.plan import Plan, StagedBox
+from isam.scheduler.plan import Group, Plan, StagedBox
 from isam.scheduler.plans.register import axes_of
 from isam.scheduler.plans.traffic import SHARE, WORTH_PACKING, caches, outside, volume
 from isam.system.graph import MANAGED, System
@@ -32,6 +32,30 @@ def repack(use: Use, system: System, bindable: frozenset[str]) -> StagedBox | No
         return None
     order = tuple(d for d in range(len(use.index)) if d not in use.dims) + tuple(d for d in use.dims if d not in need)
     return StagedBox(use.buffer, 0, system.home, order + tuple(need), at_bind=use.buffer in bindable)
+
+
+def turned(
+    group: Group, main: Nest, width: dict[str, int], system: System, bindable: frozenset[str]
+) -> tuple[StagedBox, ...]:
+    """What is read again and again by calls of one element each, as registers take it only where it lies together along
+    a dimension that is not its last: laid out so once."""
+    out = []
+    for u in main.uses:
+        stage = repack(u, system, bindable) if cached(u, system) and u.homes else None
+        written = any(v.writes and v.buffer == u.buffer for n in group.nests for v in n.uses)
+        if stage is None or written or is_literal(u.buffer) or _taken_apart(u, system):
+            continue
+        if stage.at_bind or outside(main, u, width) >= WORTH_PACKING:
+            out.append(stage)
+    return tuple(out)
+
+
+def _taken_apart(use: Use, system: System) -> bool:
+    """Whether a move brings elements of a row of an operand to its register wherever they lie."""
+    moves = (m for h in use.homes for m in system.moves_by_edge.get((system.home, h), ()))
+    contracts = [i.contract(a.name) for i in (system.instructions[m.by] for m in moves) for a in i.body.arguments
+                 if a.role == "in" and len(a.shape) == len(use.dims)]  # fmt: skip
+    return any(c.strides and c.strides[-1] != 1 for c in contracts)
 
 
 def packs(

@@ -12,7 +12,7 @@ from isam.classes import dataclass
 from isam.scheduler.nests import Nest
 from isam.scheduler.plan import Group, Members, Plan, one_order
 from isam.scheduler.plans.cache import outer_blocks
-from isam.scheduler.plans.pack import packs, repack
+from isam.scheduler.plans.pack import packs, repack, turned
 from isam.scheduler.plans.register import Block, Room, across, axes_of, completed, crossed, steps, unroll_order
 from isam.scheduler.plans.traffic import WORTH_PACKING, brought, caches, outside
 from isam.system.graph import System
@@ -159,9 +159,11 @@ def blocked(group: Group, main: Nest, block: Block, system: System, bindable: fr
     unroll = [*reduced, *dict.fromkeys(sums), *unroll_order(main, per, Room(main, system))]
     plan = Plan(group, tuple(dict.fromkeys(order)), tuple(unroll), (), note=f"block {block.tiles}")
     if not caches(system):
-        return _with(plan, rows)
+        return _with(replace(plan, stages=turned(group, main, width, system, bindable)), rows)
     around = [a for a, _ in takewhile(lambda b: b in head or b[0] in plainly, order)]
     stages = packs(plan, main, width, around, system, bindable)
+    had = {s.buffer for s in stages}
+    stages += tuple(s for s in turned(group, main, width, system, bindable) if s.buffer not in had)
     for n in group.nests:
         if product(n, main):
             wide = {a: dict(order)[a] for a in n.axes}
