@@ -1,11 +1,13 @@
 """What it is worth that an Approach decides as it does.
 
-    python -m benchmarks.choices serpentine|blocks [--group NAME ...] [--shape NAME ...] [--rounds N] [--seconds S]
+    python -m benchmarks.choices serpentine|blocks|steps [--group NAME ...] [--shape NAME ...] [--rounds N]
+                                [--seconds S]
 
 ``serpentine``: loops go back and forth where a cache keeps part of what they go through; else all go forth. ``blocks``:
-sweeps over a block ask for the next one; else none does. Each kernel that has such a loop is compiled once more for an
-Approach that never decides so, and both are called in turns. A ratio above 1 is what the decision is worth. One thread,
-CPU time; results are judged first. Kernels without such a loop are named and not measured.
+sweeps over a block ask for the next one; else none does. ``steps``: what a recurrent loop reads is made for a block of
+its steps at a time; else as the kernel is written. Each kernel of which something is decided so is compiled once more
+for an Approach that never decides so, and both are called in turns. A ratio above 1 is what the decision is worth. One
+thread, CPU time; results are judged first. The other kernels are named and not measured.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from typing import Any, NamedTuple
 import isam
 from isam.approach.choice import Choice
 from isam.approach.shipped.greedy import Greedy
-from isam.schedule.tree import Issue, Loop, Node, distinct
+from isam.schedule.tree import Issue, Loop, Schedule, distinct
 
 from .data import Judge, arrays_of
 from .kernels import kernel_of
@@ -47,26 +49,42 @@ class Later(Greedy):
         return choice.options[0] if choice.context["sweeps"] > 1 else super().prefetch(choice)
 
 
+class Written(Greedy):
+    """Greedy, but no equivalent kernel is taken."""
+
+    name = "written"
+    why = "as it is written"
+
+    def variant(self, choice: Choice) -> Any:
+        return choice.options[0]
+
+
 class Decision(NamedTuple):
-    """``without``: the Approach that never decides so; ``seen``: where a tree shows that it was decided; ``groups``: of
-    shapes, where it is expected."""
+    """``without``: the Approach that never decides so; ``seen``: whether a schedule shows that it was decided;
+    ``groups``: of shapes, where it is expected."""
 
     without: type[Greedy]
-    seen: Callable[[Node], bool]
+    seen: Callable[[Schedule], bool]
     groups: tuple[str, ...]
 
 
-def turns(node: Node) -> bool:
-    return isinstance(node, Loop) and node.serpentine is not None
+def turns(schedule: Schedule) -> bool:
+    return any(isinstance(n, Loop) and n.serpentine is not None for n in distinct(schedule.call))
 
 
-def asks(node: Node) -> bool:
-    return isinstance(node, Issue) and node.prefetch is not None and not node.prefetch.ahead.is_constant
+def asks(schedule: Schedule) -> bool:
+    asked = (n.prefetch for n in distinct(schedule.call) if isinstance(n, Issue))
+    return any(p is not None and not p.ahead.is_constant for p in asked)
+
+
+def in_blocks(schedule: Schedule) -> bool:
+    return any(s.startswith("sink ") for s in schedule.cover.steps)
 
 
 DECISIONS = {
     "serpentine": Decision(Forth, turns, ("gru", "gru-bf16")),
     "blocks": Decision(Later, asks, ("deepbench", "resnet50", "blocks", "gru", "gru-bf16")),
+    "steps": Decision(Written, in_blocks, ("gru", "gru-bf16")),
 }
 
 
@@ -77,7 +95,7 @@ def calls_of(shape: Shape, decision: Decision, on: str = "host") -> tuple[dict[s
     ways = (decision.without(), Greedy())
     fns = [isam.compile(kernel, on=on, sizes=sizes, cache=False, approach=a) for a in ways]
     schedule = fns[1].job.schedule
-    if schedule is None or not any(map(decision.seen, distinct(schedule.call))):
+    if schedule is None or not decision.seen(schedule):
         return None
     arrays = arrays_of(shape)
     judge = Judge.case(shape, arrays) if isinstance(shape, Case) else Judge.product(shape, *arrays.values())

@@ -27,7 +27,8 @@ READING: dict[str, tuple[Part, ...]] = {
         ("The stages", "stages job codes"),
         ("Cover", "judged required emptied"),
         ("Equivalent kernels (`offers/`)",
-         "offers/ offers/subject offers/way offers/partial offers/splits offers/longer offers/hoisted offers/carried "
+         "offers/ offers/subject offers/way offers/partial offers/splits offers/longer offers/hoisted "
+         "offers/in_blocks offers/carried "
          "offers/again offers/temporaries offers/lying offers/aside offers/quicker offers/fuller offers/expanded"),
         ("Which schedule is taken", "variants alternatives"),
         ("What callers hold", "function keys report"),

@@ -1,29 +1,63 @@
 """How long the loops of a schedule wait for caches, beside what its calls take: for comparing schedules of one kernel.
 
-Each loop that stands alone goes once through what its calls touch. What the nearest cache does not hold comes from the
-one that holds all that the kernel works on, as fast as that gives it; what a loop touches again inside is near.
+Each loop that stands alone goes once through what its calls touch, and what it writes goes through twice: a line is
+brought before it is written, and goes back. What the nearest cache does not hold comes from the one that holds all that
+the kernel works on, as fast as that gives it; what a loop touches again inside is near. But a recurrent loop goes on to
+the next step after all that one step touches: there what stands in a step is a kernel of its own, and what all steps
+touch for the first time comes from where it lies for the loop as a whole.
 """
 
 from __future__ import annotations
 
-from isam.schedule.tree import Schedule, children
+from collections.abc import Sequence
+
+from isam.ir.kernel import recurrences
+from isam.schedule.tree import Issue, Loop, Node, Schedule, children
 from isam.scheduler.byte_ranges import merged
-from isam.scheduler.plans.traffic import SHARE, beyond, levels
-from isam.scheduler.touches import Base, Touches
+from isam.scheduler.plans.traffic import given, levels
+from isam.scheduler.touches import Base, Touch, Touches
 
 
 def waiting(schedule: Schedule) -> float:
     """Seconds; 0 without caches of which it is known how fast they are."""
-    system = schedule.system
-    known = levels(system)
+    known = levels(schedule.system)
     if len(known) < 2 or not known[1][1]:
         return 0.0
-    nearest, (near, speed) = known[0][0], known[1]
-    touches, sizes, through = Touches(schedule), dict[Base, int](), 0
-    for node in children(schedule.call):
-        for base, found in touches.of(node).items():
-            size = min(sum(high - low for low, high in merged(t.hull for t in found)), sum(t.bytes for t in found))
-            sizes[base] = max(size, sizes.get(base, 0))
-            through += size if size > nearest else 0
-    whole = sum(sizes.values())
-    return through / (speed if whole <= SHARE * near else beyond(whole, speed, system)[0])
+    through, rate, inside = _Sweeps(schedule).of(children(schedule.call))
+    return through / rate + inside
+
+
+class _Sweeps:
+    def __init__(self, schedule: Schedule):
+        self.system, self.touches, self.nearest = schedule.system, Touches(schedule), levels(schedule.system)[0][0]
+        self.names = {r.axis.name for r in recurrences(schedule.kernel.body)}
+
+    def of(self, nodes: Sequence[Node]) -> tuple[int, float, float]:
+        """What nodes that stand one after the other go through, in bytes and in bytes per second, and the seconds that
+        the steps within them wait beside."""
+        sizes, through = dict[Base, int](), 0
+        for node in nodes:
+            for base, found in self.touches.of(node).items():
+                sizes[base] = max(_size(found), sizes.get(base, 0))
+            through += self._through(node)
+        whole = sum(sizes.values())
+        return through, given(whole, self.system), sum(map(self._again, nodes))
+
+    def _through(self, node: Node) -> int:
+        found = self.touches.of(node).values()
+        return sum(size * (1 + any(t.writes for t in touches)) for touches in found
+                   if (size := _size(touches)) > self.nearest)  # fmt: skip
+
+    def _again(self, node: Node) -> float:
+        """Seconds that the steps of a recurrent loop wait for what steps before them have touched."""
+        if not isinstance(node, Loop) or node.var not in self.names:
+            return 0.0
+        alone = isinstance(node.body, (Issue, Loop))
+        through, rate, inside = self.of((node.body,) if alone else children(node.body))
+        trip = node.trip or 1
+        return max(0, trip * through - self._through(node)) / rate + trip * inside
+
+
+def _size(touches: Sequence[Touch]) -> int:
+    """How many bytes are touched."""
+    return min(sum(high - low for low, high in merged(t.hull for t in touches)), sum(t.bytes for t in touches))

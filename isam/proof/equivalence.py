@@ -22,7 +22,7 @@ from isam.once import know, once
 from isam.proof.execution import Execution, Memory, shared_buffers, written_in
 from isam.proof.local import between
 from isam.proof.operations import Licence, Operations
-from isam.proof.parted import parted
+from isam.proof.parted import in_blocks, parted
 from isam.proof.reached import reached
 from isam.proof.value import Ring, Value
 from isam.proof.viewed import in_rows
@@ -69,6 +69,8 @@ class Equivalence:
         know(_answers, after, self._answers)
         before = parted(before, after)
         faults = _faults(before) or _faults(after)
+        after = in_blocks(after, before)
+        faults = faults or _faults(after)
         if not faults:
             before, after = in_rows(before, after)
         faults = _differences(before, after) or faults

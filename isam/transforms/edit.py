@@ -23,11 +23,11 @@ def splice(
     buffers: Sequence[Buffer] | None = None,
     first: Sequence[Part] = (),
     last: Sequence[Part] = (),
-    loops: Mapping[int, tuple[Sequence[Part], Sequence[Part]]] | None = None,
+    loops: Mapping[int, tuple[Sequence[Part], Sequence[Part], Sequence[Part]]] | None = None,
 ) -> tuple[Kernel, tuple[tuple[int, ...], ...]]:
     """Replaces statements by lists of statements; ``first`` and ``last`` go to both ends of the kernel; of recurrent
-    ``loops``, by number, some go before one and others to the end of its step. Returns the kernel and, per new
-    statement, the old statements it carries out."""
+    ``loops``, by number, some go before one, others to the begin of its step and others to the end. Returns the kernel
+    and, per new statement, the old statements it carries out."""
     origins: list[tuple[int, ...]] = [o for _, o in first]
     at, number = 0, 0
 
@@ -36,15 +36,16 @@ def splice(
             out.append(s)
             origins.append(origin)
 
-    def walk(body: tuple[Item, ...], end: Sequence[Part] = ()) -> tuple[Item, ...]:
+    def walk(body: tuple[Item, ...], begin: Sequence[Part] = (), end: Sequence[Part] = ()) -> tuple[Item, ...]:
         nonlocal at, number
         out: list[Item] = []
+        put(out, begin)
         for it in body:
             if isinstance(it, Recurrence):
-                before, behind = (loops or {}).get(number, ((), ()))
+                before, *within = (loops or {}).get(number, ((), (), ()))
                 number += 1
                 put(out, before)
-                out.append(replace(it, body=walk(it.body, behind)))
+                out.append(replace(it, body=walk(it.body, *within)))
                 continue
             put(out, parts.get(at, ((it, (at,)),)))
             at += 1

@@ -50,6 +50,7 @@ from tests.laws.example_kernels import (
     TWO_SUMS,
     masked,
 )
+from tests.laws.example_loops import LOOPS_HOLD, LOOPS_REFUSED
 from tests.laws.example_values import (
     BYTES,
     CHOSEN,
@@ -92,6 +93,7 @@ HOLDS: dict[str, tuple[str, ...]] = {
     "strassen": (EVEN.format(dtype="f32"), EVEN.format(dtype="i16")),
     "hoist": (RNN, STEPS, LOWER, TWO_LOOPS),
     "parts": (RNN, STEPS, LOWER, TWO_LOOPS, CARRIED, STEPS.replace("(T, S, M)", "(T, M)").replace("S", "T")),
+    **LOOPS_HOLD,
     "scalar-replacement": (
         HELD, TWO_BACK, TABLE, HELD.replace("y[t, i] *", "y[t, M - 1 - i] *"),
         HELD.replace("(T, M)", "(T, M >= 1)").replace("y[t, i]", "y[t, 0]"),
@@ -245,6 +247,7 @@ REFUSED: dict[str, tuple[str, ...]] = {
         LOWER.replace("(T, M)", "(M)").replace("T", "9"), LOWER.replace("(T, M)", "(T, M, Q = T // 3)"),
         LOWER.replace("T", "T + 1").replace("(T + 1", "(T"),
     ),
+    **LOOPS_REFUSED,
     "scalar-replacement": (
         HELD_IN_PLACE, RNN,
         HELD.replace("out y", "inout y").replace("= y[t, i] *", "= y[t + 1, i] *"),

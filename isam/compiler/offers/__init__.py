@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from isam.classes import dataclass
 from isam.compiler.offers.subject import Subject
 from isam.ir.kernel import recurrences
-from isam.scheduler.plans.traffic import caches
+from isam.scheduler.plans.traffic import caches, levels
 from isam.system.graph import CACHED, MANAGED
 
 if TYPE_CHECKING:
@@ -53,6 +53,11 @@ def _keeps(of: Subject) -> bool:
     return near and any(True for _ in recurrences(of.kernel.body))
 
 
+def _cached(of: Subject) -> bool:
+    """Where loops recur, on machines with caches of which it is known how fast they are."""
+    return _recurs(of) and any(speed for _, speed in levels(of.system)[1:2])
+
+
 def _as_written(of: Subject) -> bool:
     """Where the cover takes no steps of its own."""
     return not of.cover.steps
@@ -77,6 +82,12 @@ def _hoisted(of: Subject) -> Iterator[Steps]:
     from isam.compiler.offers.hoisted import taken_out
 
     yield taken_out(of.kernel)
+
+
+def _in_blocks(of: Subject) -> Iterator[Steps]:
+    from isam.compiler.offers.in_blocks import in_blocks
+
+    yield in_blocks(of.kernel, of.system)
 
 
 def _carried(of: Subject) -> Iterator[Steps]:
@@ -150,6 +161,8 @@ def _split(of: Subject) -> Iterator[Steps]:
 OFFERS = (
     Offer("hoisted", "sums that need nothing of the step before are made for all steps at once, before the loop",
           _recurs, _hoisted, "first: it alone takes work out of recurrent loops, which others leave alone"),
+    Offer("in blocks", "sums that are made for all steps of a recurrent loop are made for a block of steps at a time",
+          _cached, _in_blocks, "beside `hoisted`, whose steps come before its own"),
     Offer("carried", "what a step reads of the step before, at another place of a buffer, is a temporary of its own",
           _keeps, _carried, "beside `hoisted`, the other one for recurrent loops; as much is left to do"),
     Offer("aside", "what a block reads of a buffer that it goes on to overwrite is copied first",

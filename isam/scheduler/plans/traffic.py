@@ -61,6 +61,12 @@ def beyond(size: int, speed: float, system: System) -> tuple[float, bool]:
     return speed / 2, False
 
 
+def given(size: int, system: System) -> float:
+    """Bytes per second from the cache, of those behind the nearest, that holds so many bytes beside what passes by."""
+    near, speed = levels(system)[1]
+    return speed if size <= SHARE * near else beyond(size, speed, system)[0]
+
+
 def brought(main: Nest) -> list[Use]:
     """Operands that a nest only reads, literals apart."""
     return [u for u in main.uses if u.reads and not u.writes and u.index and not is_literal(u.buffer)]

@@ -8,6 +8,8 @@ from isam.transforms.statements.fission import Fission, Fusion
 from isam.transforms.statements.hoist import Hoist
 from isam.transforms.statements.inline import Inline
 from isam.transforms.statements.parts import Parts
+from isam.transforms.statements.sink import Sink
+from isam.transforms.statements.split_loop import SplitLoop
 
 LAWS: tuple[Transform, ...] = (
     Dead(),
@@ -18,6 +20,8 @@ LAWS: tuple[Transform, ...] = (
     Fission(),
     Hoist(),
     Parts(),
+    SplitLoop(),
+    Sink(),
     ScalarReplacement(),
 )
 """In the order in which the search offers them."""

@@ -110,7 +110,7 @@ class _Made:
         first, next_ = (self.filled({counter: at}) for at in (Affine(), Affine.of(counter) + 1))
         parts = {i: ((self.replaced(self.kernel.statements[i]), (i,)),) for i in who}
         buffers = (*self.kernel.buffers, self.temporary)
-        around = {self.number: (((first, who),), ((next_, who),))}
+        around = {self.number: (((first, who),), (), ((next_, who),))}
         new, origins = splice(self.kernel, parts, buffers=buffers, loops=around)
         meaning = f"{self.read.buffer} of the step before"
         return Rewrite(new, Correspondence(origins, meanings=((self.temporary.name, meaning),)))

@@ -187,6 +187,24 @@ loop t < T
     h[j] = tanh(a[j])
     ys[t, j] = h[j]
 """
+SOME_HEAD = LOOP_HEAD.replace("T", "6")
+SOME, SOME_HOISTED = (text.replace("T", "6") for text in (RNN, HOISTED))
+IN_BLOCKS = """
+temp p: f32[2, 3]
+loop c < 3
+  forall t < 2, j < 3
+    p[t, j] = 0
+  forall t < 2, j < 3, k < 3
+    p[t, j] += x[2 * c + t, k] * w[k, j]
+  loop s < 2
+    forall j < 3
+      a[j] = p[s, j]
+    forall j < 3, k < 3
+      a[j] += h[k] * u[k, j]
+    forall j < 3
+      h[j] = tanh(a[j])
+      ys[2 * c + s, j] = h[j]
+"""
 SOFT_HEAD = "in x: f32[M, N]\nout y: f32[M, N]"
 SOFTMAX = """
 forall i < M
@@ -283,6 +301,8 @@ forall i < M, j < N, k < K
     Pair("Winograd F(2, 3)", WINOGRAD_HEAD, DIRECT, WINOGRAD),
     Pair("Strassen, one level", STRASSEN_HEAD, BLOCKS, STRASSEN),
     Pair("an input projection is hoisted", LOOP_HEAD, RNN, HOISTED, "T"),
+    Pair("an input projection is made block by block", SOME_HEAD, SOME_HOISTED, IN_BLOCKS),
+    Pair("a loop in blocks, an input projection before each", SOME_HEAD, SOME, IN_BLOCKS),
     Pair("a row is held", ROWS_HEAD, ROWS, ROWS_HELD, "T"),
     Pair("a row is held no more", ROWS_HEAD, ROWS_HELD, ROWS, "T"),
     Pair("a row is held over some steps", LATE_HEAD, LATE, LATE_HELD, "T >= 2"),
@@ -378,6 +398,20 @@ FORGED = (
          .replace("forall t < T, j < 3\n", "forall t < T + 1, j < 3\n").replace("a[j] = p[t, j]", "a[j] = p[t + 1, j]"), "T"),
     Pair("hoisted, one step for all", LOOP_HEAD, RNN, HOISTED.replace("x[t, k]", "x[0, k]"), "T >= 1"),
     Pair("hoisted, and added again", LOOP_HEAD, RNN, HOISTED.replace("    a[j] = p[t, j]", "    a[j] = p[t, j] + p[t, j]"), "T"),
+    Pair("made block by block, of the first block", SOME_HEAD, SOME_HOISTED, IN_BLOCKS.replace("x[2 * c + t", "x[t")),
+    Pair("made block by block, blocks overlap", SOME_HEAD, SOME_HOISTED, IN_BLOCKS.replace("x[2 * c + t", "x[c + t")),
+    Pair("made block by block, once for all", SOME_HEAD, SOME_HOISTED, IN_BLOCKS.replace(
+        IN_BLOCKS[IN_BLOCKS.index("  forall t"):IN_BLOCKS.index("  loop s")], "").replace("loop c", """forall t < 2, j < 3
+  p[t, j] = 0
+forall t < 2, j < 3, k < 3
+  p[t, j] += x[t, k] * w[k, j]
+loop c""")),
+    Pair("a block added to the one before", SOME_HEAD, SOME_HOISTED, IN_BLOCKS.replace(
+        "  forall t < 2, j < 3\n    p[t, j] = 0\n", "").replace("loop c", "forall t < 2, j < 3\n  p[t, j] = 0\nloop c")),
+    Pair("made block by block, steps in another order", SOME_HEAD, SOME_HOISTED, IN_BLOCKS.replace("p[s, j]", "p[1 - s, j]")
+         .replace("ys[2 * c + s", "ys[2 * c + 1 - s")),
+    Pair("blocks of another length", SOME_HEAD, SOME_HOISTED, IN_BLOCKS.replace("loop c < 3", "loop c < 2")),
+    Pair("blocks, steps and blocks exchanged", SOME_HEAD, SOME_HOISTED, IN_BLOCKS.replace("2 * c + s", "c + 3 * s").replace("2 * c + t", "c + 3 * t")),
     Pair("a row is held a step too long", ROWS_HEAD, ROWS, ROWS_HELD.replace("s[j] = y[t + 1, j]", "s[j] = y[t, j]"), "T"),
     Pair("a row is held, begun with another number", ROWS_HEAD, ROWS, ROWS_HELD.replace("s[j] = 2", "s[j] = 3"), "T"),
     Pair("a row is held, but for one element", ROWS_HEAD, ROWS, ROWS_HELD.replace(

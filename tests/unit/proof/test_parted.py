@@ -154,3 +154,52 @@ def test_what_is_no_number_of_whole_parts_is_left() -> None:
     for other in (replace(q, lo=1), replace(q, hi=7), replace(q, multiple_of=2), Sym.times("Q", Sym("Z"), 4)):
         assert parted(plain, replace(like, syms=(*like.syms[:-1], other))) == plain
     assert parted(plain, replace(like, syms=like.syms[:-1])) == plain
+
+
+# loops of a known number of steps -------------------------------------------------------------------------------------
+KNOWN = """kernel k()
+  inout g: f32[5]
+  inout h: f32[6, 4]
+  loop u < 6
+    loop v < 4
+      h[u, v] = h[u, v] * 2
+  g[1] = 3
+  loop w < 5
+    g[w] = g[w] + 1
+"""
+IN_BLOCKS = """kernel k()
+  inout g: f32[5]
+  inout h: f32[6, 4]
+  loop c < 3
+    g[0] = 1
+    loop s < 2
+      loop d < 2
+        loop e < 2
+          h[c + s, d + e] = 1
+  loop w < 5
+    g[w] = 4
+"""
+
+
+@pytest.mark.parametrize(("old", "new", "names"), [
+    ("loop c", "loop c", ["c", "s", "d", "e", "w"]),
+    ("loop d < 2", "loop d < 1", ["c", "s", "v", "w"]),
+    ("loop s < 2", "loop s < 1", ["u", "v", "w"]),
+    ("g[0] = 1", "loop x < 1\n      g[0] = 1", ["u", "v", "w"]),  # which of two loops is over a block, nothing says
+    ("  loop w < 5\n    g[w] = 4\n", "  g[0] = 4\n", ["u", "v", "w"]),
+])  # fmt: skip
+def test_loops_of_a_known_number_of_steps_are_the_same_steps_in_blocks(old: str, new: str, names: list[str]) -> None:
+    plain = parse_kernel(KNOWN)
+    made = parted(plain, parse_kernel(IN_BLOCKS.replace(old, new, 1)))
+    assert [r.axis.name for r in recurrences(made.body)] == names
+    assert list(steps(made.body, {})) == list(steps(plain.body, {}))
+    assert (made is plain) == ("c" not in names)
+
+
+def test_a_counter_of_blocks_takes_no_name_of_an_axis() -> None:
+    """``y[2*c + s, s]`` of an axis ``s`` is not what a loop over steps ``s`` writes."""
+    written = "kernel k()\n  inout y: f32[4, 2]\n  loop t < 4\n    forall s < 2\n      y[t, s] = 1\n"
+    other = ("kernel k()\n  inout y: f32[4, 2]\n  loop c < 2\n    loop s < 2\n      forall j < 2\n"
+             "        y[2*c + {}, j] = 1\n")  # fmt: skip
+    assert not equivalent(parse(written), parse(other.format("j")))
+    assert equivalent(parse(written.replace("s", "r")), parse(other.format("s")))
