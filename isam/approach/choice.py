@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import field
 from hashlib import sha256
 from itertools import zip_longest
@@ -172,6 +173,16 @@ class Trace:
         self._replay = list(replay) if replay is not None else None
         self.subject: dict[str, str] = {}  # what the decisions are about: digests of kernel, machine and options
         self.loc = NOWHERE  # where the recording was read from
+        self.beside: set[int] = set()  # decisions on what is made to be compared, of which one is taken
+
+    @contextmanager
+    def comparing(self) -> Iterator[None]:
+        """What is decided inside is on something that is made beside what there is, and taken or not."""
+        begin = len(self.decisions)
+        try:
+            yield
+        finally:
+            self.beside |= set(range(begin, len(self.decisions)))
 
     def about(self, parts: Mapping[str, str]) -> None:
         """Says what is being compiled, part by part. Raises ``IsamError`` when a recording is of something else."""

@@ -33,12 +33,22 @@ WATCH: ContextVar[Watch | None] = ContextVar("isam_schedules", default=None)
 @dataclass(frozen=True, slots=True, eq=False)
 class Made:
     """A schedule that was made, timed (``inf``: there is none) and, but for the quickest, dropped. ``way``: what it is
-    made by; None for the first."""
+    made by; None for the first. ``beside``: which decisions are on what was made beside it, to be compared."""
 
     number: int
     way: Otherwise | None
     decisions: tuple[Decision, ...]
     seconds: float
+    beside: frozenset[int] = frozenset()
+
+    @property
+    def moved(self) -> bool:
+        """Whether a decision was taken otherwise, from the first plan on, that is not on what was made beside it: that
+        stays as it is then, as only one of both is taken."""
+        if self.way is None:
+            return False
+        at, first = self.way.at, next((n for n, d in enumerate(self.decisions) if d.point == "tile"), 0)
+        return self.way.made.moved or (at >= first and at not in self.beside)
 
     @property
     def parent(self) -> int | None:
@@ -117,7 +127,8 @@ def _make(cover: Cover, system: System, by: Approach, number: int,
     given = () if way is None else (*(d.chosen for d in way.made.decisions[: way.at]), way.option)
     trace = Trace(Scripted(by, given))
     answer = schedule(cover, system, trace)
-    return answer, Made(number, way, tuple(trace.decisions), seconds(answer) if isinstance(answer, Schedule) else inf)
+    took = seconds(answer) if isinstance(answer, Schedule) else inf
+    return answer, Made(number, way, tuple(trace.decisions), took, frozenset(trace.beside))
 
 
 def seconds(schedule: Schedule) -> float:
@@ -130,8 +141,9 @@ def _ways(made: Made, approach: Approach) -> list[Otherwise]:
     if made.seconds == inf:
         return []
     after, out = -1 if made.way is None else made.way.at, []
+    still = made.beside if made.moved else frozenset()
     for at, d in enumerate(made.decisions):
-        if at > after and d.point in approach.varied:
+        if at > after and d.point in approach.varied and at not in still:
             least = min(d.costs, default=0.0)
             ratios = [c / least if least > 0 else 1.0 for c in d.costs] or [1.0] * d.count
             out += [Otherwise(made, at, o, ratios[o]) for o in range(d.count) if o != d.chosen]

@@ -95,7 +95,8 @@ def _handing_on(builder: _Builder, plain: Schedule) -> Schedule:
     if not near:
         return plain
     try:
-        made = builder.at_home_near(near)
+        with builder.run.trace.comparing():
+            made = builder.at_home_near(near)
     except NoSchedule:
         return plain
     taken = calls(plain.call, usual), calls(made.call, usual)

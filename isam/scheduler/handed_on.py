@@ -76,7 +76,8 @@ class _Row:
             return plain
         after, entered = self.data.state, self._entered()
         try:
-            better = self._handing_on(held)
+            with self.run.trace.comparing():
+                better = self._handing_on(held)
         except NoSchedule:
             better = None
         loop = self.it.loop.axis.name if self.it else ""
