@@ -246,16 +246,12 @@ def _twins(system: System) -> Iterator[Diagnostic]:
 def _repeating(system: System) -> Iterator[Diagnostic]:
     """Moves that leave more than they take, where no instruction that computes does."""
     names = {i.name for i in system.compute}
-    if any(_repeats(i) for i in system.compute):
+    if any(i.repeats for i in system.compute):
         return
     for i in (system.instructions[n] for n in dict.fromkeys(m.by for m in system.moves) if n not in names):
         if i.repeats:
             yield Diagnostic("remark-repeat", f"'{i.name}' repeats what it takes, and no kernel may be mapped onto it",
                              i.loc, "say 'computes: true' of its move, and 'homes' of its operands")  # fmt: skip
-
-
-def _repeats(i: Instruction) -> bool:
-    return len(i.body.statements) == 1 and i.repeats
 
 
 def _links(system: System) -> Iterator[Diagnostic]:

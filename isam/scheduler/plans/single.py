@@ -158,12 +158,13 @@ def blocked(group: Group, main: Nest, block: Block, system: System, bindable: fr
     sums = [a for n in group.nests for a in n.reduced if a not in main.axes and a not in n.mapped]
     unroll = [*reduced, *dict.fromkeys(sums), *unroll_order(main, per, Room(main, system))]
     plan = Plan(group, tuple(dict.fromkeys(order)), tuple(unroll), (), note=f"block {block.tiles}")
+    apart = turned(group, main, width, system, bindable)
     if not caches(system):
-        return _with(replace(plan, stages=turned(group, main, width, system, bindable)), rows)
+        return _with(replace(plan, stages=apart), rows)
     around = [a for a, _ in takewhile(lambda b: b in head or b[0] in plainly, order)]
     stages = packs(plan, main, width, around, system, bindable)
     had = {s.buffer for s in stages}
-    stages += tuple(s for s in turned(group, main, width, system, bindable) if s.buffer not in had)
+    stages += tuple(s for s in apart if s.buffer not in had)
     for n in group.nests:
         if product(n, main):
             wide = {a: dict(order)[a] for a in n.axes}
