@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 
 from isam.ir.dtype import size_of
 from isam.scheduler.nests import Use
+from isam.scheduler.plans.register import live, together
 from isam.scheduler.plans.traffic import brought
 from isam.scheduler.trim import even_segments
+from isam.system.graph import COUNTED
 
 if TYPE_CHECKING:
     from isam.scheduler.plans.dealing import Dealing
@@ -60,16 +62,30 @@ class Divided:
         return prod(-(-self.lengths[a] // self.main.unit(a)) for a in self.main.reduced)
 
     @cached_property
-    def drained(self) -> float:
-        """Seconds in which calls wait for the results of the block before to leave the registers."""
-        out = 0.0
+    def drained(self) -> tuple[float, float]:
+        """Seconds in which calls wait for the results of the block before to leave the memories next to the unit: where
+        there is no room for those of two blocks, and where there is, but they take the same place."""
+        crowded = roomy = 0.0
         blocks, inside = sum(n for n, _ in self.blocks), self.largest
         for u in self.written if self.main.reduced else ():
             rooms = sum(self.machine.cells(h) // self.machine.tile(h, self.tile(u)) for h in u.homes)
             edge = next(iter(self.machine.way_home(u.homes[0], u.dtype)), None)
-            if edge is not None and 2 * inside > rooms:
-                out += (blocks - 1) * edge.seconds(inside, inside * self.tile(u), 1) / len(u.homes)
-        return out
+            if edge is None:
+                continue
+            seconds = (blocks - 1) * edge.seconds(inside, inside * self.tile(u), 1) / len(u.homes)
+            if 2 * inside > rooms:
+                crowded += seconds
+            elif self.roomy and all(self.machine.system.memories[h].kind != COUNTED for h in u.homes):
+                roomy += seconds
+        return crowded, roomy
+
+    @cached_property
+    def roomy(self) -> bool:
+        """Whether there is room for the results of two blocks, beside what calls read."""
+        main = self.main
+        per = dict(max((tiles for _, tiles in self.blocks), key=lambda t: prod(t.values())))
+        twice = [n * 2 if u.writes else n for u, n in zip(main.uses, together(main, per), strict=True)]
+        return any(self.machine.room.holds(live(main, twice, a, n)) for a, n in per.items())
 
     @cached_property
     def registers(self) -> list[tuple[str, float]]:

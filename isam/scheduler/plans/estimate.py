@@ -18,6 +18,7 @@ from isam.ir.dtype import size_of
 from isam.ir.instruction import ASSUMED
 from isam.scheduler.move import moves_of, route
 from isam.scheduler.nests import Nest, Use
+from isam.scheduler.plans.register import Room
 from isam.system.graph import Memory, System
 
 if TYPE_CHECKING:
@@ -59,6 +60,11 @@ class Machine:
     memory: Memory
     _edges: dict[tuple[str, str, str], Edge | None] = field(default_factory=dict, compare=False)
     _home: dict[tuple[str, str], list[Edge]] = field(default_factory=dict, compare=False)
+
+    @cached_property
+    def room(self) -> Room:
+        """Next to the nest's unit."""
+        return Room(self.main, self.system)
 
     @cached_property
     def call(self) -> float:
@@ -144,7 +150,24 @@ class Estimate:
             share = min(share for share, _, _ in pieces)
             alone = self._longest([*((i, t * share) for i, t in ahead), *((i, t) for _, i, t in pieces)], share)
             time = alone + (1 - share) * time
-        return time + waited + self._stores[1] + self.of.drained + self._replaced()
+        return time + waited + self._stores[1] + self.of.drained[0] + self.drained + self._replaced()
+
+    @cached_property
+    def drained(self) -> float:
+        """Seconds in which blocks wait for the place of the results of the one before, though there is other room: all
+        iterations of a loop are alike, and take it again unless they hold two blocks each."""
+        loop = self.block_loop
+        return 0.0 if loop is None or loop in self.plan.double_buffered else self.of.drained[1]
+
+    @property
+    def block_loop(self) -> int | None:
+        """The innermost loop over blocks of results, by its depth."""
+        found, left = None, dict(self.of.lengths)
+        for d, (a, n) in enumerate(self.plan.order):
+            if d >= len(self.plan.deals) and a not in self.main.reduced and n < left.get(a, 1):
+                found = d
+            left[a] = min(n, left.get(a, 1))
+        return found
 
     @property
     def traffic(self) -> float:

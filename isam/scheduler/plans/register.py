@@ -80,13 +80,19 @@ class Room:
         return True
 
     @cached_property
+    def _apart(self) -> bool:
+        """Whether there are several memories, each for one operand: nothing else passes through."""
+        near = [h for homes in self.homes for h in homes]
+        return len(near) > 1 and len(near) == len(self.limit)
+
+    @cached_property
     def _sets(self) -> list[tuple[list[int], int, int]]:
         """Of every set of memories the operands that can live nowhere else, its room, and what of it is spared."""
         names, out = sorted(self.limit), []
         for chosen in range(1, 1 << len(names)):
             some = {n for i, n in enumerate(names) if chosen >> i & 1}
             bound = [n for n, homes in enumerate(self.homes) if homes and some.issuperset(homes)]
-            spare = self.spare if len(some) == len(names) else 0
+            spare = self.spare if len(some) == len(names) and not self._apart else 0
             out.append((bound, sum(self.limit[n] for n in some), spare))
         return out
 

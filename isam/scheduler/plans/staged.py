@@ -8,6 +8,7 @@ Combinations of register block, dealing, loop order, chunk of the reduction and 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import chain, product
 from math import ceil, prod
 
@@ -64,17 +65,18 @@ def staged(
     group: Group, main: Nest, system: System, blocks: list[Block], memory: Memory, lasting: Lasting = NOTHING
 ) -> list[tuple[Plan, float]]:
     """Plans that bring boxes to a memory ahead of their use, with their predicted seconds, in no particular order."""
-    machine, room = Machine(main, system, memory), Room(main, system)
+    machine = Machine(main, system, memory)
     uses = _passing(group, main, system, memory)
     bands = _bands(main, memory, uses)
     pairs = list(product(_varied(main, blocks), dealings(group, main, system, memory)))
     pairs.sort(key=lambda p: _rough(group, machine, *p))
     out: dict[object, tuple[Plan, float, float]] = {}
+    turns = set[object]()
     others = beside(group, main, lasting)
     for block, deals in pairs[:PAIRS]:
         width = _widths(main, block)
         divided = Divided(machine, width, deals)
-        unroll = (*main.reduced, *unroll_order(main, dict(block.tiles), room))
+        unroll = (*main.reduced, *unroll_order(main, dict(block.tiles), machine.room))
         for order in _orders(group, main, block, width, deals, system, () if deals else bands):
             whole = [*placements(group, main, uses, order, len(deals), memory, lasting), {}]
             parts = [] if direct(main, memory) else whole  # where calls read boxes in place, pieces would be commands
@@ -84,12 +86,22 @@ def staged(
                 if _idle_chunk(plan):
                     continue
                 rest = [(u.dtype, box_bytes(group, u, order, len(deals))) for b, u in others.items() if b not in boxes]
-                e = Estimate(divided, plan, boxes, lasting.trips, rest)
-                key = (plan.order, plan.stages, plan.double_buffered, plan.unroll, plan.deals)
-                if key not in out or e.seconds < out[key][1]:
-                    out[key] = plan, e.seconds, e.traffic
-    found = _worth_pieces(list(out.values()))
+                for e in _estimates(Estimate(divided, plan, boxes, lasting.trips, rest)):
+                    key = (e.plan.order, frozenset(e.plan.stages), e.plan.double_buffered, e.plan.unroll, e.plan.deals)
+                    if key not in out or e.seconds < out[key][1]:
+                        out[key] = e.plan, e.seconds, e.traffic
+                    turns |= {key} if e.plan is not plan else set()
+    found = _worth(out, turns)
     return _told_apart(found, EQUAL if direct(main, memory) else ALIKE)
+
+
+def _estimates(found: Estimate) -> Iterator[Estimate]:
+    """Of a plan, and of the one whose blocks of results take places in turn, where they would wait for each other."""
+    yield found
+    plan, loop = found.plan, found.block_loop
+    if loop is not None and found.drained > (1 - WORTH) * found.seconds:
+        turns = replace(plan, double_buffered=plan.double_buffered | {loop})
+        yield Estimate(found.of, turns, found.boxes, found.trips, found.beside)
 
 
 def _passing(group: Group, main: Nest, system: System, memory: Memory) -> dict[str, Use]:
@@ -104,12 +116,13 @@ def _passing(group: Group, main: Nest, system: System, memory: Memory) -> dict[s
     return {b: u for b, u in staged_uses(group, main).items() if comes(u)}
 
 
-def _worth_pieces(found: list[tuple[Plan, float, float]]) -> list[tuple[Plan, float, float]]:
-    """Boxes in pieces make a schedule longer: such plans have to be quicker than the best of the others."""
-    whole = [f for f in found if all(s.by is None for s in f[0].stages)]
-    least = min((s for _, s, _ in whole), default=0.0)
-    pieces = [f for f in found if any(s.by is not None for s in f[0].stages) and (not whole or f[1] < least * WORTH)]
-    return pieces + whole
+def _worth(out: dict[object, tuple[Plan, float, float]], turns: set[object]) -> list[tuple[Plan, float, float]]:
+    """Boxes in pieces, and blocks whose results take places in turn, make a schedule longer: such plans have to be
+    quicker than the best of the others."""
+    plain = [f for k, f in out.items() if k not in turns and all(s.by is None for s in f[0].stages)]
+    least = min((s for _, s, _ in plain), default=0.0)
+    longer = [f for f in out.values() if f not in plain and (not plain or f[1] < least * WORTH)]
+    return longer + plain
 
 
 def _told_apart(found: list[tuple[Plan, float, float]], equal: float) -> list[tuple[Plan, float]]:
