@@ -91,8 +91,8 @@ def staged(
                     if key not in out or e.seconds < out[key][1]:
                         out[key] = e.plan, e.seconds, e.traffic
                     turns |= {key} if e.plan is not plan else set()
-    found = _worth(out, turns)
-    return _told_apart(found, EQUAL if direct(main, memory) else ALIKE)
+    ranked = _told_apart(list(out.values()), EQUAL if direct(main, memory) else ALIKE)
+    return _worth([(p, s, key in turns) for key, (p, s) in zip(out, ranked, strict=True)])
 
 
 def _estimates(found: Estimate) -> Iterator[Estimate]:
@@ -116,12 +116,13 @@ def _passing(group: Group, main: Nest, system: System, memory: Memory) -> dict[s
     return {b: u for b, u in staged_uses(group, main).items() if comes(u)}
 
 
-def _worth(out: dict[object, tuple[Plan, float, float]], turns: set[object]) -> list[tuple[Plan, float, float]]:
-    """Boxes in pieces, and blocks whose results take places in turn, make a schedule longer: such plans have to be
-    quicker than the best of the others."""
-    plain = [f for k, f in out.items() if k not in turns and all(s.by is None for s in f[0].stages)]
-    least = min((s for _, s, _ in plain), default=0.0)
-    longer = [f for f in out.values() if f not in plain and (not plain or f[1] < least * WORTH)]
+def _worth(found: list[tuple[Plan, float, bool]]) -> list[tuple[Plan, float]]:
+    """Boxes in pieces, and blocks whose results take places in turn (marked), make a schedule longer: such plans have
+    to be better than the best of the others."""
+    plain = [(p, s) for p, s, turns in found if not turns and all(g.by is None for g in p.stages)]
+    least = min((s for _, s in plain), default=0.0)
+    known = {id(p) for p, _ in plain}
+    longer = [(p, s) for p, s, _ in found if id(p) not in known and (not plain or s < least * WORTH)]
     return longer + plain
 
 
