@@ -13,7 +13,7 @@ from isam.scheduler.near import Near
 from isam.scheduler.nests import Call
 from isam.scheduler.plan import Members, Plan
 from isam.scheduler.scope import Scope
-from isam.scheduler.trim import Segment
+from isam.scheduler.trim import Env, Segment
 
 
 class Lifetimes:
@@ -25,6 +25,10 @@ class Lifetimes:
 
     def spent(self, tile: Tile) -> bool:
         """Nobody will read the tile after the present call."""
+        return False
+
+    def finished(self, tile: Tile) -> bool:
+        """Nobody will write the tile again."""
         return False
 
     def fold(self, tile: Tile) -> Fold:
@@ -41,7 +45,7 @@ class InGroup(Lifetimes):
     dead; ``leaf``: the nests of the present block; ``reads``: what its calls read of private temporaries, each with the
     position of the last that does; ``near``: where that lies, by buffer; ``done``: how many of them are over;
     ``dealt``: the dealt loops that we are in; ``box``: where each axis begins, and how long it is, in a piece of a
-    domain.
+    domain; ``now``: the same of the block of every loop that we are in.
     """
 
     def __init__(self, scope: Scope, plan: Plan, dealt: list[Loop]):
@@ -56,6 +60,7 @@ class InGroup(Lifetimes):
         self.near: dict[str, Near] = {}
         self.done = 0
         self.box: dict[str, tuple[Affine, int]] = {}
+        self.now: Env = {}
         self.folds: dict[str, list[tuple[int, str, int, int, int]] | None] = {}  # per buffer, see _folds
 
     def begin(self, calls: list[Call]) -> None:
@@ -101,6 +106,22 @@ class InGroup(Lifetimes):
         near = self.near.get(tile.buffer)
         meeting = () if near is None else near.meeting(tile, self.scope.ranges)
         return all(self.reads[t] < self.done for t in meeting)
+
+    def finished(self, tile: Tile) -> bool:
+        """True when the tile lies outside of the present block: blocks of results are worked on one after the other."""
+        return all(any(map(self._outside, u.index, tile.start, tile.shape)) for n in self.group.nests for u in n.uses
+                   if u.buffer == tile.buffer)  # fmt: skip
+
+    def _outside(self, row: Affine, start: Affine, length: int) -> bool:
+        """Whether so many elements along a dimension are none of those that the present block touches."""
+        first, span = row, 0
+        for a, c in row.terms:
+            if a not in self.now or c < 0:
+                return False
+            at, n, _ = self.now[a]
+            first, span = first.substitute({a: at}), span + c * (n - 1)
+        away = start - first
+        return away.is_constant and not -length < away.const <= span
 
     def _private_here(self, buffer: str) -> bool:
         """Whether no iteration of an open loop, other than the present one, can see the temporary's elements here."""

@@ -14,6 +14,7 @@ from isam.scheduler.fit import Fit
 from isam.scheduler.homes import Homes
 from isam.scheduler.hops import End, Hop
 from isam.scheduler.infeasible import Infeasible, NoSchedule
+from isam.scheduler.leaving import join
 from isam.scheduler.lifetimes import Lifetimes
 from isam.scheduler.nests import Use
 from isam.scheduler.placement import Source, Victim
@@ -53,7 +54,7 @@ class Residency:
     def home(self, tile: Tile) -> Place:
         """Where the tile lies at home."""
         place = self.homes.place(tile, self.lifetimes.fold(tile))
-        if not self._aligned(place):
+        if not self.aligned(place):
             asked, bound = f"{tile} at home in '{place.memory}'", f"it would begin at {place.offset}"
             raise NoSchedule(Infeasible(f"memory '{place.memory}'", asked, bound))
         return place
@@ -91,9 +92,9 @@ class Residency:
         else:
             self.evict(key, pinned)
 
-    def evict(self, key: Key, pinned: Collection[Key] = ()) -> None:
+    def evict(self, key: Key, pinned: Collection[Key] = (), leaving: Collection[Key] | None = None) -> None:
         if self.state.copies[key].dirty:
-            self.flush(key, pinned)
+            self.flush(key, pinned, leaving)
         self.state.drop(key)
 
     def clear(self, memory: str) -> bool:
@@ -105,14 +106,19 @@ class Residency:
         self.state.next.pop(memory, None)  # else what is brought anew would begin in the middle again
         return bool(keys)
 
-    def flush(self, key: Key, pinned: Collection[Key] = ()) -> None:
-        """Writes a dirty copy back home (SCH-6, SCH-9); nothing to do when nobody will read it."""
+    def flush(self, key: Key, pinned: Collection[Key] = (), leaving: Collection[Key] | None = None) -> None:
+        """Writes a dirty copy back home (SCH-6, SCH-9); nothing to do when nobody will read it. ``leaving``: those that
+        leave for the same reason; None: it makes room."""
         memory, tile, form = key
         copy = self.state.copies[key]
-        if tile.buffer not in self.unread and not self.lifetimes.dead(tile):
+        if self.wanted_home(tile) and not join(self, key, pinned, leaving):
             there = End(memory, lambda t: mv.sub_place(copy.place, tile, t), form)
             self.carry(tile, there, End(self.homes.of(tile.buffer), self.home), {key, *pinned})
         self.state.mark(key, False)
+
+    def wanted_home(self, tile: Tile) -> bool:
+        """Whether anybody will read what is written back."""
+        return tile.buffer not in self.unread and not self.lifetimes.dead(tile)
 
     def carry(self, tile: Tile, source: End, target: End, pinned: set[Key]) -> None:
         """Moves a tile along its route; what lands on the way is dropped again."""
@@ -236,8 +242,8 @@ class Residency:
     def _begins(self, place: Place, tile: Tile, memory: str, form: Form) -> bool:
         """Whether a tile begins in a box where whatever carries it to a memory may begin."""
         m = self.system.memories[place.memory]
-        if self._aligned(place) or m.access == m.align:
-            return self._aligned(place)
+        if self.aligned(place) or m.access == m.align:
+            return self.aligned(place)
         path = self.fit.route(place.memory, memory, self.homes.dtype(tile.buffer)) or ()
         there = self.fit.placed(memory, tile, 0, form)
         source = End(place.memory, lambda t: mv.sub_place(place, tile, t))
@@ -246,9 +252,9 @@ class Residency:
         if not hops:
             return False
         first, _ = hops[0]
-        return self._aligned(place, lcm(m.access, max(1, first.instruction.contract(first.source).align)))
+        return self.aligned(place, lcm(m.access, max(1, first.instruction.contract(first.source).align)))
 
-    def _aligned(self, place: Place, align: int = 0) -> bool:
+    def aligned(self, place: Place, align: int = 0) -> bool:
         """Whether a place in a memory with addresses of its own begins where an access may begin: any, or one with an
         alignment of its own."""
         align = align or self.system.memories[place.memory].align
@@ -273,7 +279,7 @@ class Residency:
             if key[0] == memory:
                 place = within(key[1], self.state.copies[key], tile, self.scope.variables)
                 align = lcm(self.system.memories[memory].access, max(1, use.align))
-                if place is not None and self.meets(use, tile, place) and self._aligned(place, align):
+                if place is not None and self.meets(use, tile, place) and self.aligned(place, align):
                     return place, key
         return None
 

@@ -75,7 +75,7 @@ class Walk:
         while keys := [k for k in end.of_any() if k not in data.kept and k not in held]:
             for key in keys:
                 if key in end.copies:
-                    data.evict(key)
+                    data.evict(key, leaving=keys)
         lives.ending = was
 
     def box(self, env: Env, members: Members, small: bool, clip: Clip | None = None) -> None:
@@ -110,11 +110,11 @@ class Walk:
         hit = self.memo.get(key)
         if hit is None:
             before, data.since = data.since, Since()
-            was = self.filling
+            was, self.lives.now, now = self.filling, env, self.lives.now
             with scope.recording() as nodes:
                 self._stages(d, env, members)
                 self._level_body(d, env, members)
-            self.filling = was
+            self.filling, self.lives.now = was, now
             hit = (_shared(nodes), data.state, data.since)
             self.memo[key] = hit
             data.since = before
@@ -245,10 +245,16 @@ class Walk:
         """A block of the axis that is no loop is done: what only it could see goes home, as at the end of a loop; what
         was there ``before`` stays."""
         data, uses = self.run.data, [u for n in self.group.nests for u in n.uses]
-        for key in data.state.of_any() if self.plan.even else ():
-            mine = [any(axis in row.names for row in u.index) for u in uses if u.buffer == key[1].buffer]
-            if mine and all(mine) and key not in before and key in data.state.copies:
-                data.evict(key)
+
+        def only_here(buffer: str) -> bool:
+            mine = [any(axis in row.names for row in u.index) for u in uses if u.buffer == buffer]
+            return bool(mine) and all(mine)
+
+        some = data.state.of_any() if self.plan.even else ()
+        leaving = [key for key in some if key not in before and only_here(key[1].buffer)]
+        for key in leaving:
+            if key in data.state.copies:
+                data.evict(key, leaving=leaving)
 
     # -- the innermost block -----------------------------------------------------------------------------------------
     def _block(self, env: Env, members: Members) -> None:

@@ -125,6 +125,11 @@ class Divided:
         return [u for u in self.main.uses if u.writes and u.homes and u.homes[0] != home]
 
     @cached_property
+    def pieces(self) -> int:
+        """Register blocks of one instance."""
+        return sum(n for n, _ in self.blocks)
+
+    @cached_property
     def largest(self) -> int:
         """Calls of the largest register block."""
         return max((prod(tiles.values()) for _, tiles in self.blocks), default=0)

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import field
 from functools import cached_property
-from itertools import pairwise, zip_longest
+from itertools import pairwise
 from math import lcm, prod
 from typing import TYPE_CHECKING
 
 from isam.classes import dataclass
 from isam.ir.dtype import size_of
-from isam.ir.instruction import ASSUMED
+from isam.scheduler.edges import Edge, gathers, quickest, worth_joining
 from isam.scheduler.move import moves_of, route
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plans.register import Room
@@ -28,37 +28,12 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Edge:
-    """Seconds that a move along an edge keeps its issuer: ``setup`` and per byte; ``shared``: bytes per second that all
-    instances have together, where that is less (0: no such limit); ``limits``: what one call takes along its axes, of
-    which ``burst`` are a command."""
-
-    issuer: str
-    setup: float
-    per_byte: float
-    shared: float
-    limits: tuple[int | None, ...] = ()
-    burst: int = 1
-
-    def seconds(self, moves: float, size: float, instances: int) -> float:
-        """For so many moves of so many bytes in all, on each of the instances."""
-        per_byte = max(self.per_byte, instances / self.shared if self.shared else 0.0)
-        return moves * self.setup + size * per_byte
-
-    def commands(self, sides: tuple[int, ...]) -> int:
-        """How many bring a box: calls along its innermost dimension may share one."""
-        calls = [-(-n // m) if m else 1 for n, m in zip_longest(reversed(sides), reversed(self.limits), fillvalue=1)]
-        return -(-calls[0] // self.burst) * prod(calls[1:]) if self.limits and None not in self.limits else 1
-
-
-@dataclass(frozen=True)
 class Machine:
     """What the main nest of a group meets on a machine."""
 
     main: Nest
     system: System
     memory: Memory
-    _edges: dict[tuple[str, str, str], Edge | None] = field(default_factory=dict, compare=False)
     _home: dict[tuple[str, str], list[Edge]] = field(default_factory=dict, compare=False)
 
     @cached_property
@@ -123,22 +98,7 @@ class Machine:
 
     def edge(self, source: str, target: str, dtype: str) -> Edge | None:
         """The quickest move of elements of a type along an edge."""
-        key = source, target, dtype
-        if key not in self._edges:
-            self._edges[key] = self._quickest(*key)
-        return self._edges[key]
-
-    def _quickest(self, source: str, target: str, dtype: str) -> Edge | None:
-        found = []
-        for m in moves_of(self.system, source, target, dtype):
-            cost, clock = self.system.instructions[m.by].cost, self.system.units[m.issuer].clock
-            shared = min((k.bandwidth for k in self.system.links_of(source, target)), default=0.0)
-            per_byte = 1 / cost.bandwidth / clock if cost.bandwidth else 0.0
-            ins = self.system.instructions[m.by]
-            limits = tuple(s.most for s in ins.spans.values())
-            setup = (cost.setup or cost.issue or ASSUMED) / clock
-            found.append(Edge(m.issuer, setup, per_byte, shared, limits, ins.burst.most))
-        return min(found, key=lambda e: (e.per_byte, e.setup), default=None)
+        return quickest(self.system, source, target, dtype)
 
 
 class Estimate:
@@ -286,10 +246,24 @@ class Estimate:
             back = self.machine.inward(u.dtype)
             if back is not None and u.buffer in self.plan.group.private:  # and back, for those who read them
                 out.append((back.issuer, back.seconds(tiles, size, self.of.instances)))
-            for edge in self.machine.way_home(u.homes[0], u.dtype):
-                out.append((edge.issuer, edge.seconds(tiles, size, self.of.instances)))
-                last = max(last, edge.seconds(inside, inside * tile, self.of.instances))
+            way, joined = self.machine.way_home(u.homes[0], u.dtype), self._joined(u)
+            for n, edge in enumerate(way, 1):
+                moves, those = (joined * self.of.pieces, joined) if joined and n == len(way) else (tiles, inside)
+                out.append((edge.issuer, edge.seconds(moves, size, self.of.instances)))
+                last = max(last, edge.seconds(those, inside * tile, self.of.instances))
         return out, last
+
+    def _joined(self, use: Use) -> int:
+        """In how many moves the results of a block come home where they do so in one piece; 0: tile by tile."""
+        machine, way = self.machine, self.machine.way_home(use.homes[0], use.dtype)
+        path = route(machine.system, use.homes[0], machine.system.home, use.dtype) or ()
+        if len(way) < 2 or not gathers(machine.system, machine.system.memories[path[-2]]):
+            return 0
+        per = dict(max((tiles for _, tiles in self.of.blocks), key=lambda t: prod(t.values())))
+        wide = {a: n * self.main.unit(a) for a, n in per.items()}
+        sides = (1 + sum(abs(c) * (wide.get(a, 1) - 1) for a, c in r.terms) for r in use.index)
+        moves = way[-1].commands(tuple(sides))
+        return moves if worth_joining(way[-2], way[-1], self.of.largest, self.of.tile(use), moves) else 0
 
     def _held(self, use: Use) -> bool:
         """Whether results are read where they are: by nests of the group that share every loop over them."""

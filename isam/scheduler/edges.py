@@ -1,0 +1,74 @@
+"""What moves along an edge between two memories cost, as the description states it."""
+
+from __future__ import annotations
+
+from itertools import zip_longest
+from math import prod
+
+from isam.classes import dataclass
+from isam.ir.instruction import ASSUMED
+from isam.once import once
+from isam.scheduler.move import moves_of
+from isam.system.graph import MANAGED, Memory, Move, System
+
+
+@dataclass(frozen=True)
+class Edge:
+    """Seconds that a move along an edge keeps its issuer: ``setup`` and per byte; ``shared``: bytes per second that all
+    instances have together, where that is less (0: no such limit); ``limits``: what one call takes along its axes, of
+    which ``burst`` are a command."""
+
+    issuer: str
+    setup: float
+    per_byte: float
+    shared: float
+    limits: tuple[int | None, ...] = ()
+    burst: int = 1
+
+    def seconds(self, moves: float, size: float, instances: int) -> float:
+        """For so many moves of so many bytes in all, on each of the instances."""
+        per_byte = max(self.per_byte, instances / self.shared if self.shared else 0.0)
+        return moves * self.setup + size * per_byte
+
+    def commands(self, sides: tuple[int, ...]) -> int:
+        """How many bring a box: calls along its innermost dimension may share one."""
+        calls = [-(-n // m) if m else 1 for n, m in zip_longest(reversed(sides), reversed(self.limits), fillvalue=1)]
+        return -(-calls[0] // self.burst) * prod(calls[1:]) if self.limits and None not in self.limits else 1
+
+
+def quickest(system: System, source: str, target: str, dtype: str) -> Edge | None:
+    """The quickest move of elements of a type along an edge; None where none carries such."""
+    known, key = _known(system), (source, target, dtype)
+    if key not in known:
+        found = (_edge(system, m) for m in moves_of(system, source, target, dtype))
+        known[key] = min(found, key=lambda e: (e.per_byte, e.setup), default=None)
+    return known[key]
+
+
+@once
+def _known(system: System) -> dict[tuple[str, str, str], Edge | None]:
+    """Filled in as they are asked for."""
+    return {}
+
+
+def _edge(system: System, m: Move) -> Edge:
+    ins, clock = system.instructions[m.by], system.units[m.issuer].clock
+    cost = ins.cost
+    shared = min((k.bandwidth for k in system.links_of(m.source, m.target)), default=0.0)
+    per_byte = 1 / cost.bandwidth / clock if cost.bandwidth else 0.0
+    setup = (cost.setup or cost.issue or ASSUMED) / clock
+    return Edge(m.issuer, setup, per_byte, shared, tuple(s.most for s in ins.spans.values()), ins.burst.most)
+
+
+def gathers(system: System, memory: Memory) -> bool:
+    """Whether results that pass through a memory may lie there as one piece."""
+    addressed = memory.kind == MANAGED and memory.cells is None and not memory.row
+    return addressed and memory.name not in {system.home, *system.filled}
+
+
+def worth_joining(near: Edge, far: Edge, tiles: int, size: int, moves: int = 1) -> bool:
+    """Whether tiles of so many bytes are home sooner in so many moves of all of them than one by one, each of which
+    passes while the next one follows."""
+    each, onwards = near.seconds(1, size, 1), far.seconds(1, size, 1)
+    apart = tiles * (each + onwards) if near.issuer == far.issuer else each + tiles * max(each, onwards)
+    return tiles * each + far.seconds(moves, tiles * size, 1) < apart

@@ -1,0 +1,101 @@
+"""Results that leave registers together go home in one piece, where a memory on the way has room for all of them and
+every move from there costs a set-up (SCH-9)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from math import ceil, prod
+from typing import TYPE_CHECKING
+
+from isam.ir.affine import Affine
+from isam.ir.dtype import size_of
+from isam.schedule.tree import Place, Tile
+from isam.scheduler.edges import gathers, quickest, worth_joining
+from isam.scheduler.hops import End
+from isam.scheduler.move import sub_place
+from isam.scheduler.state import PASSING, STAGED, Key
+from isam.scheduler.transfer import Transfer
+
+if TYPE_CHECKING:
+    from isam.scheduler.residency import Residency
+
+
+def join(data: Residency, key: Key, pinned: Collection[Key], leaving: Collection[Key] | None) -> bool:
+    """Sends a dirty copy home together with those that fill a box with it and are ``leaving``, too, or, where it makes
+    room, to which nobody will add; whether that was done."""
+    memory, tile, form = key
+    if form in (STAGED, PASSING) or (leaving is None and not data.lifetimes.finished(tile)):
+        return False
+    path = data.fit.route(memory, data.homes.of(tile.buffer), data.homes.dtype(tile.buffer)) or ()
+    if len(path) < 3:
+        return False
+
+    def along(k: Key) -> bool:
+        alike = k[0] == memory and k[2] == form and k[1].shape == tile.shape and data.state.copies[k].dirty
+        goes = data.lifetimes.finished(k[1]) if leaving is None else k in leaving
+        return k == key or (alike and goes and k not in pinned and data.wanted_home(k[1]))
+
+    keys = [k for k in data.state.of(tile.buffer) if along(k)]
+    return len(keys) > 1 and _joined(data, keys, path, pinned)
+
+
+def _joined(data: Residency, keys: Sequence[Key], path: Sequence[str], pinned: Collection[Key]) -> bool:
+    """The same for such copies, where they are home sooner so and lie as one piece there."""
+    (memory, first, form), system, dtype = keys[0], data.system, data.homes.dtype(keys[0][1].buffer)
+    there, box = system.memories[path[-2]], _box([k[1] for k in keys])
+    if box is None or not gathers(system, there):
+        return False
+    near, far = (quickest(system, a, b, dtype) for a, b in (path[-3:-1], path[-2:]))
+    size, units = prod(first.shape) * size_of(dtype), data.fit.units(there.name, box)
+    at = data.state.find_room(there, units)
+    if near is None or far is None or at is None or not worth_joining(near, far, len(keys), size):
+        return False
+    new: Key = (there.name, box, PASSING)
+    held, place = {new, *keys, *pinned}, data.fit.placed(there.name, box, at)
+    inside = End(there.name, lambda t: sub_place(place, box, t))
+    onwards = Transfer(data, box, path[-2:], inside, End(path[-1], data.home), held)
+    here = [Transfer(data, k[1], path[:-1], End(memory, _within(data, k), form), inside, held) for k in keys]
+    if not onwards.possible() or not all(t.whole() for t in here) or not _lies(data, box, place, keys):
+        return False
+    moves = prod(ceil(n / m) for n, m in zip(box.shape, onwards.part, strict=True))
+    if not worth_joining(near, far, len(keys), size, moves):
+        return False
+    data.state.put(new, data.fit.copy(there.name, box, place, False))
+    data.state.next[there.name] = at + units
+    for key, transfer in zip(keys, here, strict=True):
+        transfer.run()
+        data.state.mark(key, False)
+    onwards.run()
+    data.state.drop(new)
+    return True
+
+
+def _within(data: Residency, key: Key) -> Callable[[Tile], Place]:
+    own, tile = data.state.copies[key].place, key[1]
+    return lambda t: sub_place(own, tile, t)
+
+
+def _lies(data: Residency, box: Tile, place: Place, keys: Sequence[Key]) -> bool:
+    """Whether every tile begins where an access may, and lies at home as its part of the box does."""
+    home = data.home(box)
+    tiles = [k[1] for k in keys]
+    return all(data.aligned(sub_place(place, box, t)) and sub_place(home, box, t) == data.home(t) for t in tiles)
+
+
+def _box(tiles: Sequence[Tile]) -> Tile | None:
+    """The box that tiles of one shape fill, each element once; None where they do not."""
+    first, sides = tiles[0], list[set[int]]()
+    for d, begin in enumerate(first.start):
+        away = [t.start[d] - begin for t in tiles]
+        if any(not a.is_constant for a in away) or any(t.steps[d] != 1 for t in tiles):
+            return None
+        sides.append({a.const for a in away})
+    shape = []
+    for n, at in zip(first.shape, sides, strict=True):
+        if at != set(range(min(at), max(at) + 1, n)):
+            return None
+        shape.append(max(at) - min(at) + n)
+    if prod(map(len, sides)) != len(tiles) or len(set(tiles)) != len(tiles):
+        return None
+    start = tuple(b + Affine.of(min(at)) if min(at) else b for b, at in zip(first.start, sides, strict=True))
+    return Tile(first.buffer, start, tuple(shape), first.steps)
