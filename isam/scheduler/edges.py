@@ -11,6 +11,8 @@ from isam.once import once
 from isam.scheduler.move import moves_of
 from isam.system.graph import MANAGED, Memory, Move, System
 
+SOONER = 0.95  # of the time of tiles that go home one by one, that one move of all may take
+
 
 @dataclass(frozen=True)
 class Edge:
@@ -71,4 +73,4 @@ def worth_joining(near: Edge, far: Edge, tiles: int, size: int, moves: int = 1) 
     passes while the next one follows."""
     each, onwards = near.seconds(1, size, 1), far.seconds(1, size, 1)
     apart = tiles * (each + onwards) if near.issuer == far.issuer else each + tiles * max(each, onwards)
-    return tiles * each + far.seconds(moves, tiles * size, 1) < apart
+    return tiles * each + far.seconds(moves, tiles * size, 1) < SOONER * apart

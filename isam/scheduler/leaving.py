@@ -12,8 +12,9 @@ from isam.ir.dtype import size_of
 from isam.schedule.tree import Place, Tile
 from isam.scheduler.edges import gathers, quickest, worth_joining
 from isam.scheduler.hops import End
+from isam.scheduler.laid_out import layout_of
 from isam.scheduler.move import sub_place
-from isam.scheduler.state import PASSING, STAGED, Key
+from isam.scheduler.state import PASSING, STAGED, Copy, Key
 from isam.scheduler.transfer import Transfer
 
 if TYPE_CHECKING:
@@ -42,16 +43,17 @@ def join(data: Residency, key: Key, pinned: Collection[Key], leaving: Collection
 def _joined(data: Residency, keys: Sequence[Key], path: Sequence[str], pinned: Collection[Key]) -> bool:
     """The same for such copies, where they are home sooner so and lie as one piece there."""
     (memory, first, form), system, dtype = keys[0], data.system, data.homes.dtype(keys[0][1].buffer)
-    there, box = system.memories[path[-2]], _box([k[1] for k in keys])
+    there, box = system.memories[path[-2]], box_of([k[1] for k in keys])
     if box is None or not gathers(system, there):
         return False
     near, far = (quickest(system, a, b, dtype) for a, b in (path[-3:-1], path[-2:]))
-    size, units = prod(first.shape) * size_of(dtype), data.fit.units(there.name, box)
+    size = prod(first.shape) * size_of(dtype)
+    layout, units = layout_of(box.shape, size_of(dtype), range(len(box.shape)), align=there.align)
     at = data.state.find_room(there, units)
     if near is None or far is None or at is None or not worth_joining(near, far, len(keys), size):
         return False
     new: Key = (there.name, box, PASSING)
-    held, place = {new, *keys, *pinned}, data.fit.placed(there.name, box, at)
+    held, place = {new, *keys, *pinned}, Place(there.name, "", Affine((), at), layout.coefficients)
     inside = End(there.name, lambda t: sub_place(place, box, t))
     onwards = Transfer(data, box, path[-2:], inside, End(path[-1], data.home), held)
     here = [Transfer(data, k[1], path[:-1], End(memory, _within(data, k), form), inside, held) for k in keys]
@@ -60,7 +62,7 @@ def _joined(data: Residency, keys: Sequence[Key], path: Sequence[str], pinned: C
     moves = prod(ceil(n / m) for n, m in zip(box.shape, onwards.part, strict=True))
     if not worth_joining(near, far, len(keys), size, moves):
         return False
-    data.state.put(new, data.fit.copy(there.name, box, place, False))
+    data.state.put(new, Copy(place, False, units))
     data.state.next[there.name] = at + units
     for key, transfer in zip(keys, here, strict=True):
         transfer.run()
@@ -82,7 +84,7 @@ def _lies(data: Residency, box: Tile, place: Place, keys: Sequence[Key]) -> bool
     return all(data.aligned(sub_place(place, box, t)) and sub_place(home, box, t) == data.home(t) for t in tiles)
 
 
-def _box(tiles: Sequence[Tile]) -> Tile | None:
+def box_of(tiles: Sequence[Tile]) -> Tile | None:
     """The box that tiles of one shape fill, each element once; None where they do not."""
     first, sides = tiles[0], list[set[int]]()
     for d, begin in enumerate(first.start):
@@ -97,5 +99,5 @@ def _box(tiles: Sequence[Tile]) -> Tile | None:
         shape.append(max(at) - min(at) + n)
     if prod(map(len, sides)) != len(tiles) or len(set(tiles)) != len(tiles):
         return None
-    start = tuple(b + Affine.of(min(at)) if min(at) else b for b, at in zip(first.start, sides, strict=True))
+    start = tuple(b + min(at) for b, at in zip(first.start, sides, strict=True))
     return Tile(first.buffer, start, tuple(shape), first.steps)

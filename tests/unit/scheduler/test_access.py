@@ -62,8 +62,9 @@ WINDOW = parse_kernel("""kernel window(N, T)
 """)
 
 
-def vectors(memory: int, row: int) -> System:
-    """Registers of 16 lanes behind a memory that is read at multiples of ``memory`` bytes, by rows at such of ``row``."""
+def vectors(memory: int, row: int, setup: int = 40) -> System:
+    """Registers of 16 lanes behind a memory that is read at multiples of ``memory`` bytes, by rows at such of ``row``;
+    a move between it and home takes ``setup`` cycles and its bytes."""
     wide = f"align: {{S: {row} B}}"
     entries = (
         instruction("fma(J <= 16)", FMA, "homes: [vr]", SOON),
@@ -73,7 +74,7 @@ def vectors(memory: int, row: int) -> System:
         instruction("ldv(N <= 16)", SAME_ROW, wide, LATER),
         instruction("stv(N <= 16)", SAME_ROW, wide.replace("S", "D"), LATER),
         instruction("dma(M, N)", SAME, "strides: {S: [free, 1], D: [free, 1]}",
-                    "cost: {setup: 40 cycles, bandwidth: 16 B/cycle}"),
+                    f"cost: {{setup: {setup} cycles, bandwidth: 16 B/cycle}}"),
     )  # fmt: skip
     return parse_system(f"""isam: 1
 system: vectors
