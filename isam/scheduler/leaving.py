@@ -40,7 +40,7 @@ def join(data: Residency, key: Key, pinned: Collection[Key], leaving: Collection
     return len(keys) > 1 and _joined(data, keys, path, pinned)
 
 
-def _joined(data: Residency, keys: Sequence[Key], path: Sequence[str], pinned: Collection[Key]) -> bool:
+def _joined(data: Residency, keys: Sequence[Key], path: tuple[str, ...], pinned: Collection[Key]) -> bool:
     """The same for such copies, where they are home sooner so and lie as one piece there."""
     (memory, first, form), system, dtype = keys[0], data.system, data.homes.dtype(keys[0][1].buffer)
     there, box = system.memories[path[-2]], box_of([k[1] for k in keys])

@@ -257,7 +257,7 @@ class Estimate:
         """In how many moves the results of a block come home where they do so in one piece; 0: tile by tile."""
         machine, way = self.machine, self.machine.way_home(use.homes[0], use.dtype)
         path = route(machine.system, use.homes[0], machine.system.home, use.dtype) or ()
-        if len(way) < 2 or not gathers(machine.system, machine.system.memories[path[-2]]):
+        if len(way) < 2 or len(path) < 3 or not gathers(machine.system, machine.system.memories[path[-2]]):
             return 0
         per = dict(max((tiles for _, tiles in self.of.blocks), key=lambda t: prod(t.values())))
         wide = {a: n * self.main.unit(a) for a, n in per.items()}
