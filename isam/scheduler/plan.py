@@ -65,7 +65,7 @@ class Group:
     def __str__(self) -> str:
         return "\n".join(map(str, self.nests))
 
-    @property
+    @cached_property
     def axes(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(a for n in self.nests for a in n.axes))
 

@@ -9,6 +9,8 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from isam.ir.dtype import size_of
+from isam.scheduler.edges import gathers, worth_joining
+from isam.scheduler.move import route
 from isam.scheduler.nests import Use
 from isam.scheduler.plans.register import live, together
 from isam.scheduler.plans.traffic import brought
@@ -30,6 +32,7 @@ class Divided:
         self.instances = prod(-(-self.main.length(a) // n) for a, n in dealt)
         self._axes: dict[int, frozenset[str]] = {}  # of uses of the main nest, by identity
         self._tiles: dict[int, tuple[float, float]] = {}
+        self._joined: dict[int, int] = {}
 
     @cached_property
     def blocks(self) -> list[tuple[int, dict[str, int]]]:
@@ -123,6 +126,24 @@ class Divided:
         """Operands that leave the registers."""
         home = self.machine.system.home
         return [u for u in self.main.uses if u.writes and u.homes and u.homes[0] != home]
+
+    def joined(self, use: Use) -> int:
+        """In how many moves the results of a block come home where they do so in one piece; 0: tile by tile."""
+        known = self._joined.get(id(use))
+        if known is None:
+            known = self._joined[id(use)] = self._moves_home(use)
+        return known
+
+    def _moves_home(self, use: Use) -> int:
+        system, way = self.machine.system, self.machine.way_home(use.homes[0], use.dtype)
+        path = route(system, use.homes[0], system.home, use.dtype) or ()
+        if len(way) < 2 or len(path) < 3 or not gathers(system, system.memories[path[-2]]):
+            return 0
+        per = dict(max((tiles for _, tiles in self.blocks), key=lambda t: prod(t.values())))
+        wide = {a: n * self.main.unit(a) for a, n in per.items()}
+        sides = (1 + sum(abs(c) * (wide.get(a, 1) - 1) for a, c in r.terms) for r in use.index)
+        moves = way[-1].commands(tuple(sides))
+        return moves if worth_joining(way[-2], way[-1], self.largest, self.tile(use), moves) else 0
 
     @cached_property
     def pieces(self) -> int:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from isam.classes import dataclass
 from isam.ir.dtype import size_of
-from isam.scheduler.edges import Edge, gathers, quickest, worth_joining
+from isam.scheduler.edges import Edge, quickest
 from isam.scheduler.move import moves_of, route
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plans.register import Room
@@ -246,24 +246,12 @@ class Estimate:
             back = self.machine.inward(u.dtype)
             if back is not None and u.buffer in self.plan.group.private:  # and back, for those who read them
                 out.append((back.issuer, back.seconds(tiles, size, self.of.instances)))
-            way, joined = self.machine.way_home(u.homes[0], u.dtype), self._joined(u)
+            way, joined = self.machine.way_home(u.homes[0], u.dtype), self.of.joined(u)
             for n, edge in enumerate(way, 1):
                 moves, those = (joined * self.of.pieces, joined) if joined and n == len(way) else (tiles, inside)
                 out.append((edge.issuer, edge.seconds(moves, size, self.of.instances)))
                 last = max(last, edge.seconds(those, inside * tile, self.of.instances))
         return out, last
-
-    def _joined(self, use: Use) -> int:
-        """In how many moves the results of a block come home where they do so in one piece; 0: tile by tile."""
-        machine, way = self.machine, self.machine.way_home(use.homes[0], use.dtype)
-        path = route(machine.system, use.homes[0], machine.system.home, use.dtype) or ()
-        if len(way) < 2 or len(path) < 3 or not gathers(machine.system, machine.system.memories[path[-2]]):
-            return 0
-        per = dict(max((tiles for _, tiles in self.of.blocks), key=lambda t: prod(t.values())))
-        wide = {a: n * self.main.unit(a) for a, n in per.items()}
-        sides = (1 + sum(abs(c) * (wide.get(a, 1) - 1) for a, c in r.terms) for r in use.index)
-        moves = way[-1].commands(tuple(sides))
-        return moves if worth_joining(way[-2], way[-1], self.of.largest, self.of.tile(use), moves) else 0
 
     def _held(self, use: Use) -> bool:
         """Whether results are read where they are: by nests of the group that share every loop over them."""
