@@ -137,6 +137,6 @@ def test_a_callback_that_nobody_else_holds_stays(saved: Path, wrapped: Callable[
     fn = isam.load(saved, functions=gone)
     gone.clear()
     del callback
-    gc.collect()
+    gc.collect(1)
     assert held() is not None
     np.testing.assert_array_equal(fn(A, X), 3 * X)

@@ -232,7 +232,7 @@ def test_entries_are_freed_with_their_code():
     f(*arrays()[:2])
     gone, code = weakref.ref(f), weakref.ref(f.runner)
     del f
-    gc.collect()
+    gc.collect(1)
     assert gone() is None
     assert code() is None
 
@@ -316,7 +316,7 @@ def test_a_compiled_function_is_called_like_its_entry():
     assert ratio < 1  # about 0.2
     names.clear()
     del f, h
-    gc.collect()
+    gc.collect(1)
     assert held() is None
 
 

@@ -125,12 +125,11 @@ PERMITS = {"host-generic": "exact", "host-avx512": "reassociate, contract", "toy
     (name, on) for n, name in enumerate(CASES) for on in ("host-generic", "host-avx512", ("toy", "casestudy")[n % 2])
 ])  # fmt: skip
 def test_products_between_lines_are_right_and_proved(name: str, on: str) -> None:
-    """Registers of four or so elements a side have as many kinds of blocks in half as many rows. Of the machines that
+    """Registers of few elements a side have as many kinds of blocks in half as many rows. Of the machines that
     move tiles into such, each takes every other case: strips are cut alike for both."""
     kernel = parse_kernel(PRODUCT.format(where=f" where {CASES[name]}", permits=PERMITS[on]))
-    for n in (70, 35) if "host" in on else (35,):
-        sizes = {"N": n, "M": 70, "K": 2} if n == 70 else {"N": n, "M": 50, "K": 3}
-        judge(kernel, sizes, compiled(kernel, sizes, simulated(on), check=True))
+    sizes = {"N": 70, "M": 70, "K": 2} if on == "host-avx512" else {"N": 35, "M": 50, "K": 3}
+    judge(kernel, sizes, compiled(kernel, sizes, simulated(on), check=True))
 
 
 @pytest.mark.parametrize(("on", "permits"), [("host-generic", "exact"), ("host-avx512", "reassociate, contract")])
@@ -202,7 +201,7 @@ def conditions(seed: int) -> str:
     return ", ".join(out)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(8))
 def test_random_lines_are_right_and_proved(seed: int) -> None:
     r = random.Random(seed)
     kernel = parse_kernel(PRODUCT.format(where=f" where {conditions(seed)}", permits="reassociate, contract"))
