@@ -30,7 +30,7 @@ def test_random_kernels_agree(system, seeds):
     assert sum(text == "" for text in found.values()) >= 0.9 * len(found)
 
 
-@pytest.mark.parametrize(("system", "seeds"), [("toy", (*range(6), 44, 138, 162, 198, 250)), ("host", range(6))])
+@pytest.mark.parametrize(("system", "seeds"), [("toy", (*range(3), 44, 138, 162, 198, 250)), ("host", range(6))])
 def test_random_kernels_that_permit_nothing_agree(system, seeds):
     """Fused nests that cut an axis of a sum in calls of another nest (2); conditions on axes of one value (44 on)."""
     found = {seed: campaign.one(seed, system, system != "toy", True, exact=True) for seed in seeds}
