@@ -4,6 +4,7 @@ every move from there costs a set-up (SCH-9)."""
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from itertools import pairwise
 from math import ceil, prod
 from typing import TYPE_CHECKING
 
@@ -28,7 +29,7 @@ def join(data: Residency, key: Key, pinned: Collection[Key], leaving: Collection
     if form in (STAGED, PASSING) or (leaving is None and not data.lifetimes.finished(tile)):
         return False
     path = data.fit.route(memory, data.homes.of(tile.buffer), data.homes.dtype(tile.buffer)) or ()
-    if len(path) < 3:
+    if len(path) != 3:  # on a longer way each would need room there, too
         return False
 
     def along(k: Key) -> bool:
@@ -43,10 +44,10 @@ def join(data: Residency, key: Key, pinned: Collection[Key], leaving: Collection
 def _joined(data: Residency, keys: Sequence[Key], path: tuple[str, ...], pinned: Collection[Key]) -> bool:
     """The same for such copies, where they are home sooner so and lie as one piece there."""
     (memory, first, form), system, dtype = keys[0], data.system, data.homes.dtype(keys[0][1].buffer)
-    there, box = system.memories[path[-2]], box_of([k[1] for k in keys])
+    there, box = system.memories[path[1]], box_of([k[1] for k in keys])
     if box is None or not gathers(system, there):
         return False
-    near, far = (quickest(system, a, b, dtype) for a, b in (path[-3:-1], path[-2:]))
+    near, far = (quickest(system, a, b, dtype) for a, b in pairwise(path))
     size = prod(first.shape) * size_of(dtype)
     layout, units = layout_of(box.shape, size_of(dtype), range(len(box.shape)), align=there.align)
     at = data.state.find_room(there, units)
@@ -55,8 +56,8 @@ def _joined(data: Residency, keys: Sequence[Key], path: tuple[str, ...], pinned:
     new: Key = (there.name, box, PASSING)
     held, place = {new, *keys, *pinned}, Place(there.name, "", Affine((), at), layout.coefficients)
     inside = End(there.name, lambda t: sub_place(place, box, t))
-    onwards = Transfer(data, box, path[-2:], inside, End(path[-1], data.home), held)
-    here = [Transfer(data, k[1], path[:-1], End(memory, _within(data, k), form), inside, held) for k in keys]
+    onwards = Transfer(data, box, path[1:], inside, End(path[2], data.home), held)
+    here = [Transfer(data, k[1], path[:2], End(memory, _within(data, k), form), inside, held) for k in keys]
     if not onwards.possible() or not all(t.whole() for t in here) or not _lies(data, box, place, keys):
         return False
     moves = prod(ceil(n / m) for n, m in zip(box.shape, onwards.part, strict=True))

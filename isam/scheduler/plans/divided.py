@@ -137,7 +137,7 @@ class Divided:
     def _moves_home(self, use: Use) -> int:
         system, way = self.machine.system, self.machine.way_home(use.homes[0], use.dtype)
         path = route(system, use.homes[0], system.home, use.dtype) or ()
-        if len(way) < 2 or len(path) < 3 or not gathers(system, system.memories[path[-2]]):
+        if len(way) != 2 or len(path) != 3 or not gathers(system, system.memories[path[1]]):
             return 0
         per = dict(max((tiles for _, tiles in self.blocks), key=lambda t: prod(t.values())))
         wide = {a: n * self.main.unit(a) for a, n in per.items()}
