@@ -84,6 +84,11 @@ class Timeline:
         steps = self.clusters[cluster].calls if cluster in self.clusters else 0
         return 1 - self.units[unit].calls / steps if steps else 0.0
 
+    def stalled(self, stream: str, work: Work) -> list[tuple[Cause, int, float]]:
+        """What a stream waited for, the longest first: ticks, and the share of the time, over all its instances."""
+        found = sorted(self.stalls.get(stream, {}).items(), key=lambda one: (-one[1], one[0]))
+        return [(cause, ticks, ticks / (self.ticks * work.copies)) for cause, ticks in found]
+
     @property
     def seconds(self) -> float:
         return self.ticks * TICK
