@@ -19,6 +19,7 @@ from isam.system.show import frequency
 TOLD = 4  # bounds in the table
 IDLE = 0.1  # a stream that does nothing for more than this part of the time has its stalls told
 CAUSES = 2  # of them the largest
+LEAST = 0.01  # and none that takes a smaller part of the time
 
 
 @dataclass(frozen=True)
@@ -78,8 +79,9 @@ class Report:
     def _waits(self, stream: str, w: Work) -> str:
         if 1 - self.time.share(w) <= IDLE:
             return ""
-        largest = [f"{share:.0%} {cause}" for cause, _, share in self.time.stalled(stream, w)[:CAUSES] if share >= 0.005]
-        return f"; waits {', '.join(largest)}" if largest else ""
+        largest = ((cause, share) for cause, _, share in self.time.stalled(stream, w)[:CAUSES])
+        told = [f"{share:.0%} {cause}" for cause, share in largest if share >= LEAST]
+        return f"; waits {', '.join(told)}" if told else ""
 
     def _on(self, w: Work, group: str | None) -> str:
         if w.copies == 1 or group is None:
