@@ -11,8 +11,9 @@ from isam.compiler import Refused
 from isam.cost.page import page
 from isam.cost.report import report
 from isam.cost.timeline import Cause, Timeline, timeline
+from isam.ir.affine import Affine
 from isam.ir.text import parse_kernel
-from isam.schedule.tree import Schedule
+from isam.schedule.tree import Bound, Issue, Loop, Place, Schedule, Seq
 from isam.scheduler.waits import with_waits
 from isam.system.graph import System
 from isam.system.groups import Link
@@ -23,7 +24,7 @@ from tests.pipeline import compiled, simulated
 from tests.random_kernels import random_kernel
 from tests.random_machines import machine
 from tests.random_streams import Dealt, Trees, many
-from tests.unit.cost.test_dealt import VECTORS
+from tests.unit.cost.test_dealt import VECTORS, dealt, mine, near
 from tests.unit.cost.test_meshed import mesh
 from tests.unit.cost.test_overlap import longer
 
@@ -126,16 +127,53 @@ def test_one_place_for_the_tiles_of_a_sum():
 
 def test_a_link_that_is_slower_than_the_edge():
     """64 bytes over a link of one byte a cycle: what the link takes longer than the edge is waited for."""
-    system = small("halving", {"sp": "capacity: 64 KiB"}, ["dram <-> sp"], HALF,
+    system = small("summing", {"sp": "capacity: 64 KiB"}, ["dram <-> sp"], SUM, CLEAR,
                    copy=copies("setup: 10 cycles, bandwidth: 64 B/cycle"))  # fmt: skip
     system = replace(system, links={"bus": Link("bus", 1e9, (("dram", "sp"), ("sp", "dram")))})
-    schedule = compiled(HALVES, {"N": 16 * 64}, simulated(system)).schedule
+    schedule = compiled(VECTORS, {"M": 4, "N": 4, "K": 256}, simulated(system)).schedule
     assert schedule is not None
     t = stalled(schedule)
     assert largest(t, "dma") == Cause("link", "bus")
+    assert largest(t, "pe") == Cause("result", "dma", "copy")
     moved = t.units["dma"]
     assert t.stalls["dma"][Cause("link", "bus")] == t.links["bus"].busy + 10 * CYCLE * moved.calls - moved.busy
     assert "% for link bus" in str(report(schedule))
+
+
+def repeated(*calls: Issue | Loop, trip: int = 5) -> Loop:
+    return Loop("t", (Bound(Affine()),), (Bound(Affine((), trip)),), 1, Seq(calls))
+
+
+def test_first_calls_in_iterations_that_begin_alike():
+    """A load of 10.5 cycles, and one more beside the copy of what the first one has brought. Everything is over when
+    the next iteration begins, as before the first one."""
+    move, spot = Dealt(0).move, [Place("n", "", Affine((), 64 * k), (1,)) for k in range(3)]
+    calls = move("u0", replace(spot[0], memory="m"), spot[0]), move("u0", replace(spot[1], memory="m"), spot[1])
+    made = replace(Trees(0).schedule(), call=repeated(*calls, move("u1", spot[0], spot[2])))
+    t = stalled(with_waits(made))
+    wait = 21 * CYCLE // 2
+    cause = Cause("result", "u0", "copy")
+    assert t.stalls == {"u1": {cause._replace(first=True): wait, cause: 4 * wait}}
+
+
+def test_first_calls_on_instances_in_iterations_that_begin_alike():
+    """The same on each of four instances."""
+    move = Dealt(0).move
+    made = dealt([move("dma", mine(), near(0)), move("dma", mine(8), near(8)), move("left", near(0), near(16))])
+    made = replace(made, call=repeated(made.call), system=replace(made.system, links={}))
+    t = stalled(with_waits(made))
+    wait = 4 * 21 * CYCLE // 2
+    cause = Cause("result", "dma", "copy")
+    assert t.stalls == {"pair": {cause._replace(first=True): wait, cause: 4 * wait}}
+
+
+def test_a_step_waits_for_what_is_nearest():
+    """One call of it reads what the last load but one has brought, the other writes what the last one reads."""
+    move = Dealt(0).move
+    pair = move("left", near(0), near(24)), replace(move("right", near(32), near(8)), joined=True)
+    made = dealt([move("dma", mine(), near(0)), move("dma", near(8), mine(8)), *pair])
+    t = stalled(with_waits(made))
+    assert [c[:3] for c in t.stalls["pair"]] == [("room", "dma", "copy")]
 
 
 def test_an_edge_that_two_units_share():
