@@ -89,7 +89,8 @@ class Stalled(Clock):
         return super().end >> self.code.bits
 
     def stalls(self) -> dict[str, dict[Cause, int]]:
-        """Of each stream that has calls, over all instances."""
+        """Of each stream that has calls, over all instances. (Who asks a cache for something with the last call may be
+        busy beyond the end.)"""
         bits, out = self.code.bits, dict[str, dict[Cause, int]]()
         for (stream, cause), n in self.place.items():
             if self.spent[n]:
@@ -175,7 +176,7 @@ class Stalled(Clock):
 
     # -- states ------------------------------------------------------------------------------------------------------
     def begin(self, body: Body, before: Begin | None) -> Begin:
-        """It matters whether streams have made a call."""
+        """It matters whether streams have made a call, also where all that they did is over."""
         got = super().begin(body, before)
         return got._replace(state=(*got.state, tuple([n.total > 0 for n in body.runs])))
 

@@ -13,7 +13,7 @@ from isam.cost.report import report
 from isam.cost.timeline import Cause, Timeline, timeline
 from isam.ir.affine import Affine
 from isam.ir.text import parse_kernel
-from isam.schedule.tree import Bound, Issue, Loop, Place, Schedule, Seq
+from isam.schedule.tree import Bound, Issue, Loop, Operand, Place, Prefetch, Schedule, Seq, Tile
 from isam.scheduler.waits import with_waits
 from isam.system.graph import System
 from isam.system.groups import Link
@@ -145,26 +145,39 @@ def repeated(*calls: Issue | Loop, trip: int = 5) -> Loop:
 
 
 def test_first_calls_in_iterations_that_begin_alike():
-    """A load of 10.5 cycles, and one more beside the copy of what the first one has brought. Everything is over when
-    the next iteration begins, as before the first one."""
-    move, spot = Dealt(0).move, [Place("n", "", Affine((), 64 * k), (1,)) for k in range(3)]
-    calls = move("u0", replace(spot[0], memory="m"), spot[0]), move("u0", replace(spot[1], memory="m"), spot[1])
-    made = replace(Trees(0).schedule(), call=repeated(*calls, move("u1", spot[0], spot[2])))
-    t = stalled(with_waits(made))
-    wait = 21 * CYCLE // 2
-    cause = Cause("result", "u0", "copy")
-    assert t.stalls == {"u1": {cause._replace(first=True): wait, cause: 4 * wait}}
+    """Two loads and, beside the second one, a copy of what the first one has brought. All of them ask a cache for
+    something, 5 cycles that no result waits for: when an iteration begins, all is over, as before the first one."""
+    made = Trees(0).schedule()
+    spots = [Place("n", "", Affine((), 256 * k), (1,)) for k in range(3)]
+    calls = asking("u0", replace(spots[0], memory="m"), spots[0]), asking("u0", replace(spots[1], memory="m"), spots[1])
+    made = replace(made, call=repeated(*calls, asking("u1", spots[0], spots[2], 88)), system=asked(made.system))
+    check_first(with_waits(made), "u1", "u0", 1)
 
 
 def test_first_calls_on_instances_in_iterations_that_begin_alike():
     """The same on each of four instances."""
-    move = Dealt(0).move
-    made = dealt([move("dma", mine(), near(0)), move("dma", mine(8), near(8)), move("left", near(0), near(16))])
-    made = replace(made, call=repeated(made.call), system=replace(made.system, links={}))
-    t = stalled(with_waits(made))
-    wait = 4 * 21 * CYCLE // 2
-    cause = Cause("result", "dma", "copy")
-    assert t.stalls == {"pair": {cause._replace(first=True): wait, cause: 4 * wait}}
+    made = dealt([asking("dma", mine(), near(0)), asking("dma", mine(8), near(256)),
+                  asking("left", near(0), near(512), 88)])  # fmt: skip
+    made = replace(made, call=repeated(made.call), system=asked(replace(made.system, links={})))
+    check_first(with_waits(made), "pair", "dma", 4)
+
+
+def asking(unit: str, source: Place, target: Place, size: int = 8) -> Issue:
+    tile = Tile("x", (Affine(),), (size,), (1,))
+    operands = (Operand("S", tile, source, (0,)), Operand("D", tile, target, (0,)))
+    return Issue(unit, "copy", (("M", 1), ("N", size)), operands, prefetch=Prefetch(Affine((), 64), "m"))
+
+
+def asked(system: System) -> System:
+    copy = system.instructions["copy"]
+    return replace(system, instructions={"copy": replace(copy, cost=replace(copy.cost, prefetch=5))})
+
+
+def check_first(schedule: Schedule, stream: str, of: str, instances: int) -> None:
+    wait, cause = 21 * CYCLE // 2, Cause("result", of, "copy")
+    for whole in (False, True):
+        found = timeline(schedule, stalls=True, whole=whole).stalls[stream]
+        assert found == {cause._replace(first=True): wait * instances, cause: 4 * wait * instances}
 
 
 def test_a_step_waits_for_what_is_nearest():
