@@ -88,20 +88,24 @@ class Trees:
         return Place(self.random.choice("mn"), "", at + 256, (1,))
 
 
-def nearest(schedule: Schedule, calls: Iterator[tuple[Issue, dict[str, int]]]) -> Mapping[tuple[int, str], int]:
-    """Per distinct call and stream the smallest lag that it may have, by looking at every pair of calls."""
+def nearest(schedule: Schedule, calls: Iterator[tuple[Issue, dict[str, int]]],
+            reads: bool = False) -> Mapping[tuple[int, str], int]:  # fmt: skip
+    """Per distinct call and stream the smallest lag that it may have, by looking at every pair of calls; ``reads``: for
+    what it reads alone."""
     past: dict[str, list[tuple[int, int]]] = {}  # bytes touched and written, a bit each
     bits: dict[tuple[str, int], int] = {}
     out: dict[tuple[int, str], int] = {}
     for issue, scope in calls:
-        touched = written = 0
+        touched = written = read = 0
         for o in issue.operands:
             mask = sum(1 << bits.setdefault((o.place.memory, b), len(bits)) for b in bytes_of(o, scope))
             touched |= mask
             written |= mask if o.name == "D" else 0
+            read |= mask if o.name == "S" else 0
+        looks = (0, read) if reads else (written, touched)
         for stream, theirs in past.items():
             for lag, (all_, some) in enumerate(reversed(theirs)):
-                if written & all_ or touched & some:
+                if looks[0] & all_ or looks[1] & some:
                     key = (id(issue), stream)
                     out[key] = min(lag, out.get(key, lag))
                     break

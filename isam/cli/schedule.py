@@ -37,7 +37,8 @@ DECISIONS = Annotated[bool, typer.Option("--decisions", help="With the decisions
 @answering(
     "schedule", kernel="its name", system="its name", figures="distinct loops, calls and bodies of bind and call",
     schedule=f"the exact schedule ({TREE})", trace=f"the decisions ({TRACED})",
-    seconds="per stage", proved="obligations proved", time="seconds, floor, calls; per unit and edge: busy and share",
+    seconds="per stage", proved="obligations proved",
+    time="seconds, floor, calls; per unit and edge: busy and share; per unit and cluster: stalls by cause",
 )  # fmt: skip
 def schedule(
     kernel: Kernel, on: On = "host", define: Sizes = None, trace: TRACE = None, full: FULL = False,

@@ -3,57 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
 from typing import NamedTuple
 
-from isam.classes import dataclass
-from isam.cost.compiled import Block, Body, Code, Gate, Opened, Row
+from isam.cost.compiled import Block, Body, Code, Opened, Row
+from isam.cost.instances import Group, Local, later, repeated
 from isam.cost.lanes import PAST, Lane, Saved, State, since
 from isam.cost.steps import Crossing
 from isam.schedule.tree import Loop, Node, Schedule
 
 KNOWN = 4096  # iterations that are remembered
 Told = Callable[..., None]
-
-
-@dataclass(frozen=True, slots=True)
-class Local:
-    """What one instance of a replica is in the middle of: its streams, and when its gates open."""
-
-    lanes: tuple[Saved, ...]
-    gates: tuple[Opened, ...]
-
-
-@dataclass(eq=False, slots=True)
-class Group:
-    """A replica: ``states`` of all its instances, but for the one (``at``) whose state is in the lanes and gates.
-    ``followed``: what dealt iterations made of states in the present outermost dealt loop, and what they moved. On a
-    mesh, ``model``: per instance the first one like it; ``carried``: per crossing the bytes of each instance."""
-
-    states: list[Local]
-    lanes: list[Lane]
-    gates: list[Gate]
-    model: list[int]
-    carried: dict[Crossing, list[int]]
-    at: int = 0
-    dealing: bool = False
-    followed: dict[object, tuple[Local, list[int], dict[Crossing, int], Local]] = field(default_factory=dict)
-
-    def store(self) -> None:
-        now = Local(tuple(n.saved() for n in self.lanes), tuple(g.saved() for g in self.gates))
-        if now != self.states[self.at]:  # else the same object stays: equal states are followed once
-            self.states[self.at] = now
-
-    def kinds(self) -> list[Local]:
-        """The states that some instance is in, each object once: what it remembers may be long, so none is hashed."""
-        return list({id(s): s for s in self.states}.values())
-
-    def switch(self, instance: int) -> None:
-        self.at, state = instance, self.states[instance]
-        for lane, saved in zip(self.lanes, state.lanes, strict=True):
-            lane.load(saved)
-        for gate, saved in zip(self.gates, state.gates, strict=True):
-            gate.load(saved)
 
 
 class Begin(NamedTuple):
@@ -84,9 +43,11 @@ class After(NamedTuple):
 class Clock:
     """One walk over a schedule's call tree."""
 
+    coded: type[Code] = Code
+
     def __init__(self, schedule: Schedule, dealt: Mapping[str, frozenset[int]], told: Told | None, whole: bool):
         self.schedule, self.told, self.whole = schedule, told, whole
-        self.code = Code(schedule, dealt)
+        self.code = self.coded(schedule, dealt)
         self.groups: dict[str, Group] = {}
         for name, r in schedule.system.replicas.items():
             lanes = [self.code.lanes[s] for s, g in self.code.group_of.items() if g == name]
@@ -171,23 +132,36 @@ class Clock:
         at = begin.at
         lanes = tuple([n.later(-at, n.total - t) for n, t in zip(body.runs, begin.totals, strict=True)])
         now = [(g.saved(), was) for g, was in zip(body.gates, opened, strict=True)]
-        gates = tuple([None if state == was else _later(state, -at) for state, was in now])
-        times = [b.times - n for b, n in zip(body.blocks, begin.times, strict=True)]
-        return After(following.state, following.at - at, lanes, gates, times)
+        gates = tuple([None if state == was else later(state, -at) for state, was in now])
+        return After(following.state, following.at - at, lanes, gates, self.gained(body, begin.times))
 
     def recall(self, body: Body, begin: Begin, after: After) -> Begin:
         """The same iteration again, from the same state at another moment."""
-        at, totals, times = begin.at, [], []
+        at, totals = begin.at, []
         for lane, saved in zip(body.runs, after.lanes, strict=True):
             totals.append(lane.total + saved.total)
             lane.load(saved.later(at, totals[-1]))
         for gate, state in zip(body.gates, after.gates, strict=True):
             if state is not None:
-                gate.load(_later(state, at))
-        for b, n in zip(body.blocks, after.times, strict=True):
-            b.times += n
-            times.append(b.times)
-        return Begin(after.state, at + after.at, times, totals, {}, {}, {})
+                gate.load(later(state, at))
+        self.count(body, after.times, 1)
+        return Begin(after.state, at + after.at, self.counted(body), totals, {}, {}, {})
+
+    # -- what is added up --------------------------------------------------------------------------------------------
+    def counted(self, body: Body) -> list[int]:
+        """How often its blocks were executed so far."""
+        return [b.times for b in body.blocks]
+
+    def gained(self, body: Body, before: list[int]) -> list[int]:
+        """How often since then."""
+        return [b.times - n for b, n in zip(body.blocks, before, strict=True)]
+
+    def count(self, body: Body, more: list[int], times: int) -> None:
+        """So many times as often again."""
+        for b, n in zip(body.blocks, more, strict=False):
+            b.times += n * times
+
+    # -- calls -------------------------------------------------------------------------------------------------------
 
     def block(self, block: Block) -> None:
         block.times += 1
@@ -264,18 +238,17 @@ class Clock:
             i = base + deal.first + deal.stride * n
             known = g.followed.get((id(loop.body), id(g.states[i]), g.model[i])) if share else None
             if known is None:
-                old, times = g.states[i], [b.times for b in body.blocks]
+                old, times = g.states[i], self.counted(body)
                 before = {k: c[i] for k, c in g.carried.items()}
                 g.switch(i)
                 self.node(loop.body, {**scope, loop.var: v})
                 g.store()
-                more = [b.times - t for b, t in zip(body.blocks, times, strict=True)]
+                more = self.gained(body, times)
                 moved = {k: c[i] - before[k] for k, c in g.carried.items()}
                 g.followed[id(loop.body), id(old), g.model[i]] = g.states[i], more, moved, old
             else:
                 g.states[i] = known[0]
-                for b, t in zip(body.blocks, known[1], strict=True):
-                    b.times += t
+                self.count(body, known[1], 1)
                 for k, size in known[2].items():
                     g.carried[k][i] += size
         g.switch(base)
@@ -306,7 +279,7 @@ class Clock:
         still = tuple([_since(lane.back(lag), at) for lane, lags in body.still for lag in lags])
         opens = tuple([_opened(g.open, g.holes, at) for g in body.gates])
         dealt = tuple([self._relative(self.groups[name], at) for name in body.deals])
-        times, totals = [b.times for b in body.blocks], [lane.total for lane in body.runs]
+        times, totals = self.counted(body), [lane.total for lane in body.runs]
         carried = {k: list(c) for k, (_, c) in self.carried.items()}
         return Begin((lanes, still, opens, dealt), at, times, totals, states, every, carried)
 
@@ -341,9 +314,8 @@ class Clock:
         for lane, total in zip(body.runs, before.totals, strict=True):
             lane.repeat(lane.total - total, shift, times)
         for gate in body.gates:
-            gate.load(_later(gate.saved(), shift * times))
-        for b, n in zip(body.blocks, before.times, strict=True):
-            b.times += (b.times - n) * times
+            gate.load(later(gate.saved(), shift * times))
+        self.count(body, self.gained(body, before.times), times)
         for key, (_, carried) in self.carried.items():
             carried[:] = [n + (n - was) * times for n, was in zip(carried, before.carried[key], strict=True)]
         for name in body.deals:
@@ -351,7 +323,7 @@ class Clock:
             for i, (was, now) in enumerate(zip(before.states[name], g.states, strict=True)):
                 key = id(was), id(now)
                 if key not in made:
-                    made[key] = _repeated(g, was, now, shift, times)
+                    made[key] = repeated(g, was, now, shift, times)
                 g.states[i] = made[key]
             g.switch(g.at)
             for lane in g.lanes:
@@ -372,23 +344,3 @@ def _opened(moment: int, stretches: tuple[tuple[int, int], ...], at: int) -> Sta
     """What of a gate's state matters from a moment on, relative to it."""
     holes = tuple([(max(0, a - at), b - at) for a, b in stretches if b > at]) if stretches else ()
     return _since(moment, at), holes
-
-
-def _later(gate: Opened, ticks: int) -> Opened:
-    return gate[0] + ticks, tuple((a + ticks, b + ticks) for a, b in gate[1])
-
-
-def _loaded(like: Lane, saved: Saved) -> Lane:
-    lane = Lane(like.name, like.keep)
-    lane.load(saved)
-    return lane
-
-
-def _repeated(g: Group, was: Local, now: Local, shift: int, times: int) -> Local:
-    lanes = []
-    for like, w, n in zip(g.lanes, was.lanes, now.lanes, strict=True):
-        lane = _loaded(like, n)
-        lane.repeat(lane.total - w.total, shift, times)
-        lanes.append(lane.saved())
-    gates = (b if a == b else _later(b, shift * times) for a, b in zip(was.gates, now.gates, strict=True))
-    return Local(tuple(lanes), tuple(gates))

@@ -8,7 +8,7 @@ from dataclasses import field
 from isam.classes import dataclass
 from isam.cost.lanes import Lane
 from isam.cost.steps import Costs, Crossing, Stand, Timed
-from isam.schedule.tree import Issue, Loop, Node, Schedule, Seq, distinct
+from isam.schedule.tree import Issue, Loop, Node, Schedule, Seq, Wait, distinct
 
 HOLES = 64  # stretches in which a link was idle that are remembered
 Opened = tuple[int, tuple[tuple[int, int], ...]]  # the state of a gate
@@ -173,8 +173,7 @@ class Code:
         timed = tuple(self.costs.of(i, stand) for i in issues)
         waits: dict[Lane, int] = {}
         for w in (w for i in issues for w in i.after):
-            other = self.every[w.stream] if w.every else self.lanes[w.stream]
-            lag = 2 * w.lag if w.every else w.lag  # a dealt loop has a moment when it begins and one when it ends
+            other, lag = self.awaited(w)
             waits[other] = min(lag, waits.get(other, lag))
         gates: dict[Gate, int] = {}
         links: list[Through] = []
@@ -192,6 +191,13 @@ class Code:
             interval, latency = interval + more, latency + more
         step = Step(timed, interval, latency, burst)
         return lane, step.interval, step.latency, tuple(waits.items()), tuple(gates.items()), step, tuple(links)
+
+    def awaited(self, wait: Wait) -> tuple[Lane, int]:
+        """The stream that a wait is for and how many of its calls may be behind; of all instances, how many moments: a
+        dealt loop has one when it begins and one when it ends."""
+        if wait.every:
+            return self.every[wait.stream], 2 * wait.lag
+        return self.lanes[wait.stream], wait.lag
 
     def body(self, node: Node) -> Body:
         """What a loop's body touches."""

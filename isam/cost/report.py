@@ -17,6 +17,9 @@ from isam.system.graph import System
 from isam.system.show import frequency
 
 TOLD = 4  # bounds in the table
+IDLE = 0.1  # a stream that does nothing for more than this part of the time has its stalls told
+CAUSES = 2  # of them the largest
+LEAST = 0.01  # and none that takes a smaller part of the time
 
 
 @dataclass(frozen=True)
@@ -49,13 +52,14 @@ class Report:
     def data(self) -> dict[str, Any]:
         t = self.time
         units = {u: {"clock": self.system.units[u].clock, "calls": w.calls, "busy": w.busy * TICK, "share": t.share(w),
-                     "instances": w.copies} for u, w in t.units.items()}  # fmt: skip
+                     "instances": w.copies, "stalls": self._stalls(u, w)} for u, w in t.units.items()}  # fmt: skip
         replicas = {n: {"instances": r.count, "used": self.used[n], "undealt": list(self.undealt)}
                     for n, r in self.system.replicas.items()}  # fmt: skip
         edges = {" -> ".join(e): self._moved(w) for e, w in t.edges.items()}
         links = {n: self._moved(w) for n, w in t.links.items()}
         meshes = {n: {channel_name(c): self._moved(w) for c, w in some.items()} for n, some in t.meshes.items()}
-        clusters = {c: {"steps": w.calls, "share": t.share(w), "idle": self._idle(c)} for c, w in t.clusters.items()}
+        clusters = {c: {"steps": w.calls, "share": t.share(w), "idle": self._idle(c), "stalls": self._stalls(c, w)}
+                    for c, w in t.clusters.items()}  # fmt: skip
         bounds = [{"kind": b.kind, "of": b.where, "seconds": b.seconds, "why": b.why} for b in self.floor.bounds]
         return {"seconds": t.seconds, "floor": self.floor.seconds, "bound by": self.floor.name,
                 "distance": self.distance, "calls": t.calls, "units": units, "edges": edges, "links": links,
@@ -66,6 +70,18 @@ class Report:
 
     def _idle(self, cluster: str) -> dict[str, float]:
         return {u: self.time.idle(self.system, u) for u in self.system.clusters[cluster].units}
+
+    def _stalls(self, stream: str, w: Work) -> list[dict[str, Any]]:
+        """What a stream waits for, the longest first. A member of a cluster waits with that."""
+        return [{"kind": c.kind, "of": c.of, "call": c.call, "first": c.first, "seconds": ticks * TICK, "share": share}
+                for c, ticks, share in self.time.stalled(stream, w)]  # fmt: skip
+
+    def _waits(self, stream: str, w: Work) -> str:
+        if 1 - self.time.share(w) <= IDLE:
+            return ""
+        largest = ((cause, share) for cause, _, share in self.time.stalled(stream, w)[:CAUSES])
+        told = [f"{share:.0%} {cause}" for cause, share in largest if share >= LEAST]
+        return f"; waits {', '.join(told)}" if told else ""
 
     def _on(self, w: Work, group: str | None) -> str:
         if w.copies == 1 or group is None:
@@ -78,10 +94,11 @@ class Report:
         t = self.time
         for u, w in t.units.items():
             idle = f", idle in {t.idle(self.system, u):.1%} of the steps" if self.system.cluster_of(u) else ""
-            yield "unit", u, t.share(w), f"{w.calls} calls{self._on(w, self.system.replica_of(u))}{idle}"
+            did = f"{w.calls} calls{self._on(w, self.system.replica_of(u))}{idle}{self._waits(u, w)}"
+            yield "unit", u, t.share(w), did
         for c, w in t.clusters.items():
             group = self.system.replica_of(self.system.clusters[c].units[0])
-            yield "cluster", c, t.share(w), f"{w.calls} steps{self._on(w, group)}"
+            yield "cluster", c, t.share(w), f"{w.calls} steps{self._on(w, group)}{self._waits(c, w)}"
         for e, w in t.edges.items():
             ends = [g for m in e if (g := self.system.replica_of(m))]
             yield "edge", " -> ".join(e), t.share(w), f"{w.bytes} bytes{self._on(w, next(iter(ends), None))}"
@@ -118,7 +135,7 @@ def report(schedule: Schedule, symbols: Mapping[str, int] | None = None) -> Repo
     """The call part in time. ``symbols``: run-time sizes."""
     used, system = dealt_to(schedule), schedule.system
     instances = {n: max(1, len(used.get(n, ()))) for n in system.replicas}
-    time, least = timeline(schedule, symbols), floor(schedule, symbols)
+    time, least = timeline(schedule, symbols, stalls=True), floor(schedule, symbols)
     return Report(time, least, system, symbols, instances, _undealt(schedule))
 
 

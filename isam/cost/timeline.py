@@ -20,11 +20,12 @@ from dataclasses import field
 
 from isam.classes import dataclass
 from isam.cost.clock import Clock
+from isam.cost.stalls import Cause, Stalled
 from isam.cost.steps import TICK, Edge, dealt_to
 from isam.schedule.tree import Issue, Schedule
 from isam.system.mesh import Channel, routes
 
-__all__ = ["TICK", "Edge", "Event", "Timeline", "Work", "timeline"]
+__all__ = ["TICK", "Cause", "Edge", "Event", "Timeline", "Work", "timeline"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,8 @@ class Work:
 class Timeline:
     """``ticks`` from the first start to the last finish; what each unit, edge, link, cluster did, and each channel of a
     mesh that carried something. ``followed``: calls looked at one by one, the others were remembered from an iteration
-    like theirs or added by multiplication."""
+    like theirs or added by multiplication. ``stalls``: where they were asked for, of each stream that has calls, a unit
+    or a cluster, the ticks in which it did nothing, by cause: with those that it was busy, all there are."""
 
     ticks: int
     units: dict[str, Work]
@@ -66,6 +68,7 @@ class Timeline:
     links: dict[str, Work] = field(default_factory=dict)
     clusters: dict[str, Work] = field(default_factory=dict)
     meshes: dict[str, dict[Channel, Work]] = field(default_factory=dict)
+    stalls: dict[str, dict[Cause, int]] = field(default_factory=dict)
 
     def utilisation(self, unit: str) -> float:
         """The share of the time in which the unit was occupied, over all its instances."""
@@ -81,6 +84,11 @@ class Timeline:
         steps = self.clusters[cluster].calls if cluster in self.clusters else 0
         return 1 - self.units[unit].calls / steps if steps else 0.0
 
+    def stalled(self, stream: str, work: Work) -> list[tuple[Cause, int, float]]:
+        """What a stream waited for, the longest first: ticks, and the share of the time, over all its instances."""
+        found = sorted(self.stalls.get(stream, {}).items(), key=lambda one: (-one[1], one[0]))
+        return [(cause, ticks, ticks / (self.ticks * work.copies)) for cause, ticks in found]
+
     @property
     def seconds(self) -> float:
         return self.ticks * TICK
@@ -92,11 +100,12 @@ def timeline(
     watch: Callable[[Event], None] | None = None,
     *,
     whole: bool = False,
+    stalls: bool = False,
 ) -> Timeline:
     """The call part of a schedule in time. ``symbols``: run-time sizes. ``watch`` sees every call that is looked at one
-    by one; ``whole``: that is every call."""
+    by one; ``whole``: that is every call. ``stalls``: also what streams wait for, which takes longer."""
     told = None if watch is None else lambda *e: watch(Event(*e))
-    clock = Clock(schedule, dealt_to(schedule), told, whole)
+    clock = (Stalled if stalls else Clock)(schedule, dealt_to(schedule), told, whole)
     clock.run(schedule.cover.kernel.sizes(symbols or {}))
     return _told(schedule, clock)
 
@@ -126,7 +135,8 @@ def _told(schedule: Schedule, clock: Clock) -> Timeline:
             _add(units[step.calls[0].issue.unit], times, step.interval)
         if cluster in clusters:
             _add(clusters[cluster], times, step.interval)
-    return Timeline(clock.end, units, edges, calls, clock.followed, links, clusters, _channels(schedule, clock))
+    stalls = clock.stalls() if isinstance(clock, Stalled) else {}
+    return Timeline(clock.end, units, edges, calls, clock.followed, links, clusters, _channels(schedule, clock), stalls)
 
 
 def _channels(schedule: Schedule, clock: Clock) -> dict[str, dict[Channel, Work]]:

@@ -33,6 +33,20 @@ def with_waits(schedule: Schedule) -> Schedule:
     return replace(schedule, bind=t.marked(schedule.bind, done), call=t.marked(schedule.call, done))
 
 
+def for_results(schedule: Schedule) -> dict[int, frozenset[Wait]]:
+    """Of every call (``id``) of the call part the waits that are for what the nearest call in question writes and it
+    reads. The others are for room: that nobody reads or writes any more what it writes."""
+    t = Readers(schedule)
+    t.visit(schedule.call, Frame(None, None, Ranges()))
+    calls = [n for n in distinct(schedule.call) if isinstance(n, Issue)]
+
+    def read(issue: Issue, wait: Wait) -> bool:
+        lag = t.lags.get(id(issue), {}).get(Met(wait.stream, wait.every))
+        return lag is not None and lag <= wait.lag
+
+    return {id(i): frozenset(w for w in i.after if read(i, w)) for i in calls}
+
+
 class Tokens:
     """One walk over a schedule's trees; ``lags``: per call and stream the smallest found."""
 
@@ -73,7 +87,7 @@ class Tokens:
         lags = self.lags.setdefault(id(issue), {})
         around = dealt_around(at)
         view = self.behind.view(at.ranges, ())
-        for mine in self.behind.within.prints.of(issue):
+        for mine in self.looks(issue):
             own = mine.stream in self.ordered
             if own and mine.where[0] in self.apart:
                 continue
@@ -89,6 +103,10 @@ class Tokens:
                 if met.every and self.behind.groups[met.stream] not in around:
                     n = 0  # what stands in no dealt loop waits for all of them
                 lags[met] = min(n, lags.get(met, n))
+
+    def looks(self, issue: Issue) -> tuple[Footprint, ...]:
+        """The accesses with which a call looks back."""
+        return self.behind.within.prints.of(issue)
 
     def _outside(self, at: Frame, mine: Footprint) -> Lags:
         """What a call waits for that stands before the outermost dealt loop around it: inside it meets only its own
@@ -119,6 +137,15 @@ class Tokens:
             new = mapped(node, lambda part: self.marked(part, done))
         done[id(node)] = new
         return new
+
+
+class Readers(Tokens):
+    """Looks back from what calls read, of what is read and written as well."""
+
+    def looks(self, issue: Issue) -> tuple[Footprint, ...]:
+        roles = self.behind.within.prints.schedule.system.instructions[issue.instruction]
+        pairs = zip(super().looks(issue), issue.operands, strict=True)
+        return tuple(f._replace(writes=False) for f, o in pairs if roles.operand(o.name).role != "out")
 
 
 def dealt_around(at: Frame | None) -> set[str]:

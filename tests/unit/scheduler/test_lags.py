@@ -11,7 +11,7 @@ import pytest
 from isam.ir.affine import Affine
 from isam.proof.races import calls, check_races
 from isam.schedule.tree import Bound, Deal, Issue, Loop, Operand, Place, Schedule, Seq, Tile, distinct
-from isam.scheduler.waits import with_waits
+from isam.scheduler.waits import for_results, with_waits
 from tests.random_streams import Boxes, Dealt, Trees, nearest
 from tests.unit.scheduler.test_tokens import changed
 
@@ -35,6 +35,26 @@ def test_no_lag_is_too_long_on_random_trees(block):
             if len({n.unit for n in issues.values()}) > 1:
                 assert mine.get(stream, lag + 1) <= lag, (seed, issues[call])
         assert len({n.unit for n in issues.values()}) < 2 or not check_races(schedule, {}, 1), seed
+
+
+@pytest.mark.parametrize("still", [True, False])
+def test_waits_for_results_are_told_from_those_for_room(still):
+    """A wait is for a result where no call in question is nearer than the nearest whose result is read."""
+    told = {True: 0, False: 0}
+    for seed in range(120):
+        schedule = with_waits(Trees(seed, still).schedule())
+        every, read = (nearest(schedule, calls(schedule.call, {}), reads) for reads in (False, True))
+        results = for_results(schedule)
+        for i in (n for n in distinct(schedule.call) if isinstance(n, Issue)):
+            for w in i.after:
+                exact = every.get((id(i), w.stream)) == w.lag
+                found = w in results[id(i)]
+                if read.get((id(i), w.stream)) == w.lag:
+                    assert found, (seed, i, w)
+                elif exact and still:
+                    assert not found, (seed, i, w)
+                told[found] += exact
+    assert min(told.values()) > 50, told
 
 
 @pytest.mark.parametrize("block", range(3))
