@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
-from math import lcm, prod
+from math import inf, lcm, prod
 
 from isam.approach.choice import Approach, Choice, Trace
 from isam.ir.affine import Affine
@@ -18,13 +18,14 @@ from isam.scheduler.aligned import aligned
 from isam.scheduler.bursts import with_bursts
 from isam.scheduler.call_size import fitting
 from isam.scheduler.configure import with_registers
+from isam.scheduler.dealt_alike import Alike, ways_alike
 from isam.scheduler.dry import DryRun
 from isam.scheduler.grouping import Grouping
-from isam.scheduler.handed_on import handed_on, wanted
+from isam.scheduler.handed_on import handed_on, wanted, wanted_alike, which_alike
 from isam.scheduler.homes import check_room
 from isam.scheduler.infeasible import Infeasible, NoSchedule
 from isam.scheduler.interchange import Rows, rows_outside
-from isam.scheduler.near_homes import near_homes, room
+from isam.scheduler.near_homes import NearHome, less_near, near_homes
 from isam.scheduler.nests import Nest, nests_of
 from isam.scheduler.pieces import pieces
 from isam.scheduler.plan import Group, Plan
@@ -40,7 +41,7 @@ from isam.scheduler.state import Key
 from isam.scheduler.stays import MOST, Around, Share, Stays, shares, smaller, stay_bytes
 from isam.scheduler.waits import with_waits
 from isam.scheduler.walk import Walk
-from isam.system.graph import Memory, System
+from isam.system.graph import System
 
 ROWS = "r"  # behind an axis: the variable of the loop over rows around a recurrent loop
 TRIED = 12  # schedules begun, until one fits
@@ -87,20 +88,29 @@ def _built(cover: Cover, system: System, trace: Trace) -> tuple[_Builder, Schedu
 
 
 def _handing_on(builder: _Builder, plain: Schedule) -> Schedule:
-    """The schedule made, or one with temporaries at home near, where that takes fewer calls and the Approach wants it.
-    """
-    kernel, groups = builder.kernel, [g for g in builder.groups if not builder.at_bind(g.main)]
+    """The schedule made, or one with temporaries at home near, where that takes fewer calls and the Approach wants it,
+    or where it wants groups dealt alike for that."""
+    kernel, groups, trace = builder.kernel, [g for g in builder.groups if not builder.at_bind(g.main)], builder.trace
     share, usual = builder.share, max(builder.kernel.usual(USUAL_TRIP).values(), default=1)
-    near = near_homes(kernel, groups, smaller(builder.machine, share.memory, share.total), builder.prepared)
-    if not near:
-        return plain
+    machine = smaller(builder.machine, share.memory, share.total)
+    made, near = plain, near_homes(kernel, groups, machine, builder.prepared)
+    if near:
+        try:
+            with trace.comparing():
+                made = builder.at_home_near(near)
+        except NoSchedule:
+            near = {}
+        taken = calls(plain.call, usual), calls(made.call, usual)
+        if not near or not wanted(trace, groups, taken, near=sorted(near)):
+            made, near = plain, {}
+    ways = ways_alike(kernel, groups, less_near(machine, kernel, near), {*builder.prepared, *near})
+    if not ways or not wanted_alike(trace, groups, ways):
+        return made
     try:
-        with builder.run.trace.comparing():
-            made = builder.at_home_near(near)
+        with trace.comparing():
+            return builder.at_home_near(near, builder.alike(groups, ways))
     except NoSchedule:
-        return plain
-    taken = calls(plain.call, usual), calls(made.call, usual)
-    return made if wanted(builder.run.trace, groups, taken, near=sorted(near)) else plain
+        return made
 
 
 def _levers(cover: Cover, system: System, approach: Approach, reason: Infeasible) -> tuple[str, ...]:
@@ -172,16 +182,38 @@ class _Builder:
         if self.share.rooms:
             self.run = DryRun(self.kernel, smaller(self.machine, self.share.memory, self.share.total), self.trace)
         self.planned: dict[int, tuple[Group, Plan, Stays | None]] = {}
+        self.dealt: dict[int, tuple[Alike, int]] = {}  # groups, by number, that are dealt as others are
         self.begin: dict[str, Affine] = {}  # of axes of which a part is scheduled, where it begins
         return self._made()
 
-    def at_home_near(self, near: Mapping[str, Memory]) -> Schedule:
+    def alike(self, groups: Sequence[Group], ways: Sequence[Alike]) -> list[tuple[list[Group], Alike]]:
+        """Of ways to deal groups those that the Approach wants, each of other groups, of which they are said."""
+        out: list[tuple[list[Group], Alike]] = []
+        while ways:
+            found = [(w, sum(self._least(groups[at], w, at) for at in w.dealings)) for w in ways]
+            options = [w for w, cost in found if cost < inf]
+            if not options:
+                break
+            costs = tuple(cost for _, cost in found if cost < inf)
+            way = which_alike(self.trace, groups, options, costs)
+            out.append(([groups[at] for at in way.dealings], way))
+            ways = [w for w in ways if not w.dealings.keys() & way.dealings.keys()]
+        return out
+
+    def _least(self, group: Group, way: Alike, at: int) -> float:
+        """Predicted seconds of the best plan of a group that is dealt so; infinitely many where there is none."""
+        found = plans(group, self.run.system, self.bindable, dealing=way.dealings[at])
+        return min(way.plans(at, *found)[1], default=inf)
+
+    def at_home_near(self, near: Mapping[str, NearHome],
+                     alike: Sequence[tuple[Sequence[Group], Alike]] = ()) -> Schedule:  # fmt: skip
         """The same groups once more, with temporaries at home near and plans for what room is left."""
-        machine = smaller(self.machine, self.share.memory, self.share.total)
-        for name, m in near.items():
-            machine = smaller(machine, m.name, room(self.kernel.buffer(name), m))
+        near = {**near, **{b: home for _, way in alike for b, home in way.homes.items()}}
+        machine = less_near(smaller(self.machine, self.share.memory, self.share.total), self.kernel, near)
         self.run, self.bind, self.planned = DryRun(self.kernel, machine, self.trace), [], {}
         self.run.homes.near.update(near)
+        self.dealt = {self.number[id(g)]: (way, at) for some, way in alike
+                      for g, at in zip(some, way.dealings, strict=True)}  # fmt: skip
         for a in {id(a): a for _, around in _inside(self.parts, ()) for a in around}.values():
             a.enter.clear()
         return self._made()
@@ -348,7 +380,12 @@ class _Builder:
         room = self.share.of(self.number[id(group)])
         stays = Stays(around, room, self.share.memory) if room and group.domain is None else None
         lasting = stays.lasting(group) if stays is not None else NOTHING
-        options, costs = plans(group, self.run.system, self.bindable, lasting)
+        alike, at = self.dealt.get(self.number[id(group)], (None, 0))
+        options, costs = plans(group, self.run.system, self.bindable, lasting, alike and alike.dealings[at])
+        if alike is not None:
+            options, costs = alike.plans(at, options, costs)
+            if not options or self.begin:
+                raise NoSchedule(Infeasible("groups dealt alike", f"a plan that is dealt as {alike.label()}", "there is none"))
         context = {
             "nests": [n.number for n in group.nests],
             "group": [n.instruction.name for n in group.nests],

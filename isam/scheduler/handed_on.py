@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from isam.approach.choice import Choice, Trace
+from isam.approach.choice import Choice, Decision, Trace
 from isam.ir.affine import Affine
 from isam.schedule.tree import Bound, Issue, Loop, Node, Seq, distinct
 from isam.scheduler.conform import conform, leave
@@ -24,6 +24,9 @@ from isam.scheduler.recur import calls
 from isam.scheduler.state import Copy, Key, Since
 from isam.scheduler.stays import Around
 from isam.scheduler.tiles import FAR, mentions
+
+if TYPE_CHECKING:
+    from isam.scheduler.dealt_alike import Alike
 
 NOTHING, HANDED_ON = "nothing", "handed on"
 ROUNDS = 3  # attempts with less and less handed on from step to step
@@ -53,9 +56,33 @@ def wanted(trace: Trace, groups: Sequence[Group], taken: tuple[int, int], loop: 
     if taken[1] >= WORTH * taken[0]:
         return False
     nests = [[n.number for n in g.nests] for g in groups]
-    choice = Choice("carry", (NOTHING, HANDED_ON), {"loop": loop, "nests": nests, "behind": [*behind], "near": [*near]},
-                    tuple(map(float, taken)))  # fmt: skip
-    return trace.choose(choice) == HANDED_ON
+    context = {"loop": loop, "nests": nests, "behind": [*behind], "near": [*near], "dealt": []}
+    return trace.choose(Choice("carry", (NOTHING, HANDED_ON), context, tuple(map(float, taken)))) == HANDED_ON
+
+
+def wanted_alike(trace: Trace, groups: Sequence[Group], ways: Sequence[Alike]) -> bool:
+    """Whether the Approach wants groups dealt in the same parts, so that each instance finds what it has made. Nothing
+    is predicted: who is dealt otherwise may take longer for its own work."""
+    return trace.choose(Choice("carry", (NOTHING, HANDED_ON), _said(groups, ways))) == HANDED_ON
+
+
+def which_alike(trace: Trace, groups: Sequence[Group], ways: Sequence[Alike], costs: Sequence[float]) -> Alike:
+    """In which way, of those that there are for some of the groups."""
+    labels = [f"{n}: {w.label()}" for n, w in enumerate(ways)]
+    return ways[labels.index(trace.choose(Choice("carry", labels, _said(groups, ways), costs)))]
+
+
+def offered_alike(decision: Choice | Decision) -> bool:
+    """Whether dealing groups alike is, or was, decided on."""
+    asked = decision.point == "carry" and bool(decision.context["dealt"])
+    return asked and tuple(decision.options) == (NOTHING, HANDED_ON)
+
+
+def _said(groups: Sequence[Group], ways: Sequence[Alike]) -> dict[str, Any]:
+    touched = sorted({at for w in ways for at in w.dealings})
+    near = sorted({b for w in ways for b in w.homes})
+    return {"loop": "", "nests": [[n.number for n in groups[at].nests] for at in touched], "behind": [], "near": near,
+            "dealt": [w.label() for w in ways]}  # fmt: skip
 
 
 class _Row:

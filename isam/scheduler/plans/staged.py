@@ -62,13 +62,21 @@ def _nearest(use: Use, system: System) -> str | None:
 
 
 def staged(
-    group: Group, main: Nest, system: System, blocks: list[Block], memory: Memory, lasting: Lasting = NOTHING
+    group: Group,
+    main: Nest,
+    system: System,
+    blocks: list[Block],
+    memory: Memory,
+    lasting: Lasting = NOTHING,
+    dealing: Dealing | None = None,
 ) -> list[tuple[Plan, float]]:
-    """Plans that bring boxes to a memory ahead of their use, with their predicted seconds, in no particular order."""
+    """Plans that bring boxes to a memory ahead of their use, with their predicted seconds, in no particular order.
+    ``dealing``: of all of them, if that is given."""
     machine = Machine(main, system, memory)
     uses = _passing(group, main, system, memory)
     bands = _bands(main, memory, uses)
-    pairs = list(product(_varied(main, blocks), dealings(group, main, system, memory)))
+    ways = dealings(group, main, system, memory) if dealing is None else [dealing]
+    pairs = list(product(_varied(main, blocks), ways))
     pairs.sort(key=lambda p: _rough(group, machine, *p))
     out: dict[object, tuple[Plan, float, float]] = {}
     turns = set[object]()

@@ -1,0 +1,154 @@
+"""Groups whose blocks are dealt to instances in the same parts: what an instance writes of a temporary no other reads,
+so that it may be at home in that instance's own memory (SCH-10).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations
+from math import lcm
+from typing import TypeVar
+
+from isam.classes import dataclass
+from isam.ir.kernel import Buffer, Kernel
+from isam.scheduler.near_homes import NearHome, Parts, able, homes_in
+from isam.scheduler.plan import Group, Plan
+from isam.scheduler.plans.dealing import Dealing, cut
+from isam.system.graph import Memory, System
+
+Along = Mapping[int, str]  # of groups, by position, the axis along which they are cut
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Alike:
+    """One way to deal several groups. ``dealings``: of each of them, by position; ``units``: what the parts of each
+    dealt axis are multiples of; ``homes``: the temporaries that are then at home where they are made."""
+
+    dealings: Mapping[int, Dealing]
+    units: tuple[int, ...]
+    homes: Mapping[str, NearHome]
+
+    def label(self) -> str:
+        dealing = next(iter(self.dealings.values()))
+        return " ".join(f"{a}:{n}@{d.group}" for a, n, d in dealing) or "one instance"
+
+    def plans(self, at: int, options: Sequence[Plan], costs: Sequence[float]) -> tuple[list[Plan], list[float]]:
+        """Those of a group's plans that deal it so, with their costs."""
+        dealing = self.dealings[at]
+        units = tuple((a, u) for (a, _, _), u in zip(dealing, self.units, strict=True))
+        out, order, deals = [], tuple((a, n) for a, n, _ in dealing), tuple(d for _, _, d in dealing)
+        for plan, cost in zip(options, costs, strict=True):
+            mine = replace(plan, units=units)
+            lengths = [(a, mine.group.length(a), n) for a, n in order]
+            alike = all(mine.shares(*x) == replace(mine, stages=()).shares(*x) for x in lengths)
+            if plan.deals == deals and plan.order[: len(order)] == order and alike:
+                out.append((mine, cost))
+        return [p for p, _ in out], [c for _, c in out]
+
+
+def ways_alike(kernel: Kernel, groups: Sequence[Group], system: System, apart: Collection[str]) -> list[Alike]:
+    """Ways to deal some of the groups in the same parts, so that temporaries, but for those ``apart``, that they hand
+    on to each other can be at home where they are made; those that cut an axis first."""
+    out: dict[object, Alike] = {}
+    for memory in able(system):
+        name = system.replica_of(memory.name)
+        for some, along, counts in _cuts(kernel, groups, apart, system.replicas[name].count) if name else ():
+            way = _way(kernel, {at: groups[at] for at in some}, system, memory, apart, along, counts)
+            if way is not None and way.homes:
+                out.setdefault(tuple(way.dealings.items()), way)
+        if out:
+            break
+    return list(out.values())
+
+
+def _handed(kernel: Kernel, groups: Mapping[int, Group], apart: Collection[str]) -> Iterator[tuple[Buffer, list[int]]]:
+    """Temporaries that several groups touch, with these."""
+    for b in kernel.buffers:
+        users = [at for at, g in groups.items() if g.users(b.name)]
+        if b.role == "temp" and len(users) > 1 and b.name not in apart and all(d.is_constant for d in b.shape):
+            yield b, users
+
+
+def _cuts(
+    kernel: Kernel, groups: Sequence[Group], apart: Collection[str], count: int
+) -> Iterator[tuple[list[int], tuple[Along, ...], tuple[int, ...]]]:
+    """Which groups may be cut along which axes, in how many parts each at most; along none: one instance has all."""
+    classes = _classes(kernel, groups, apart)
+    for along in classes:
+        yield list(along), (along,), (count,)
+    for one, two in combinations(classes, 2):
+        for rows in range(2, count // 2 + 1) if one.keys() == two.keys() else ():
+            yield list(one), (one, two), (rows, count // rows)
+    for users in _joined([set(users) for _, users in _handed(kernel, dict(enumerate(groups)), apart)]):
+        if all(_box(groups[at]) for at in users):
+            yield sorted(users), (), ()
+
+
+def _classes(kernel: Kernel, groups: Sequence[Group], apart: Collection[str]) -> list[Along]:
+    """Axes, one of each of several groups, that index the same dimensions of what these hand on."""
+    found = []
+    for b, users in _handed(kernel, dict(enumerate(groups)), apart):
+        for d, extent in enumerate(b.shape):
+            axes = {(at, _axis(groups[at], b.name, d, int(extent))) for at in users}
+            found += [axes] if all(a is not None for _, a in axes) else []
+    classes = ([x for x in sorted(s) if x[1]] for s in _joined(found))
+    return [dict(c) for c in classes if len(dict(c)) == len(c)]
+
+
+def _joined(sets: Iterable[set[T]]) -> list[set[T]]:
+    """Sets that have something in common as one."""
+    out: list[set[T]] = []
+    for new in sets:
+        out = [s for s in out if not s & new] + [new.union(*(s for s in out if s & new))]
+    return out
+
+
+def _box(group: Group) -> bool:
+    """Whether a group's domain is one from the begin on."""
+    return group.domain is None and not any(n.where or n.origin for n in group.nests)
+
+
+def _axis(group: Group, buffer: str, dim: int, extent: int) -> str | None:
+    """The axis that alone indexes a dimension of a buffer in all accesses of a group, along which it may be dealt."""
+    rows = {u.index[dim] for n in group.nests for u in n.uses if u.buffer == buffer}
+    if len(rows) != 1 or not _box(group):
+        return None
+    (row,) = rows
+    if len(row.terms) != 1 or row.terms[0][1] != 1 or row.const:
+        return None
+    axis = row.terms[0][0]
+    fits = axis in group.apart() and axis in group.main.extents and group.length(axis) == extent
+    return axis if fits else None
+
+
+def _way(
+    kernel: Kernel, groups: Mapping[int, Group], system: System, memory: Memory, apart: Collection[str],
+    along: tuple[Along, ...], counts: tuple[int, ...],
+) -> Alike | None:  # fmt: skip
+    """The groups dealt so, if that cuts every axis, and what can be at home then."""
+    name = system.replica_of(memory.name)
+    assert name is not None
+    axes = {at: tuple(one[at] for one in along) for at in groups}
+    units = tuple(lcm(*(groups[at].unit(a) for at, a in one.items())) for one in along)
+    dealings, sizes = {}, ()
+    for at, group in groups.items():
+        lengths = [group.length(a) for a in axes[at]]
+        dealings[at] = cut(axes[at], lengths, units, counts, name)
+        sizes = tuple(n for _, n, _ in dealings[at])
+    if along and not all(dealings.values()):
+        return None
+    parts: dict[str, Parts] = {}
+    for b, users in _handed(kernel, groups, apart):
+        mine = tuple((d, size) for size, one in zip(sizes, along, strict=True)
+                     for d in _dims(groups[users[0]], b.name, one[users[0]]))  # fmt: skip
+        if len({d for d, _ in mine}) == len(along):
+            parts[b.name] = mine
+    return Alike(dealings, units, homes_in([memory], kernel, list(groups.values()), system, parts))
+
+
+def _dims(group: Group, buffer: str, axis: str) -> list[int]:
+    """The dimension of a buffer that an axis alone indexes."""
+    rows = next(u.index for n in group.nests for u in n.uses if u.buffer == buffer)
+    return [d for d, row in enumerate(rows) if row.terms == ((axis, 1),) and not row.const][:1]
