@@ -128,14 +128,14 @@ def _make(job: Job, candidate: Candidate) -> None:
 
 
 class Otherwise(Behind):
-    """Another Approach, but where it is asked for something in particular it takes the last option."""
+    """Another Approach, but where it is asked for something in particular it takes the option after the first."""
 
     def __init__(self, base: Approach, asked: Callable[[Choice], bool]):
         super().__init__(base)
         self.asked = asked
 
     def decide(self, choice: Choice) -> Any:
-        return choice.options[-1] if self.asked(choice) else super().decide(choice)
+        return choice.options[1] if self.asked(choice) else super().decide(choice)
 
 
 def _decided(cover: Cover, system: System, trace: Trace, by: Approach) -> Schedule | Infeasible:

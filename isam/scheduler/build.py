@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
-from math import inf, lcm, prod
+from math import lcm, prod
 
 from isam.approach.choice import Approach, Choice, Trace
 from isam.ir.affine import Affine
@@ -21,7 +21,7 @@ from isam.scheduler.configure import with_registers
 from isam.scheduler.dealt_alike import Alike, ways_alike
 from isam.scheduler.dry import DryRun
 from isam.scheduler.grouping import Grouping
-from isam.scheduler.handed_on import handed_on, wanted, wanted_alike, which_alike
+from isam.scheduler.handed_on import handed_on, wanted, wanted_alike
 from isam.scheduler.homes import check_room
 from isam.scheduler.infeasible import Infeasible, NoSchedule
 from isam.scheduler.interchange import Rows, rows_outside
@@ -104,11 +104,13 @@ def _handing_on(builder: _Builder, plain: Schedule) -> Schedule:
         if not near or not wanted(trace, groups, taken, near=sorted(near)):
             made, near = plain, {}
     ways = ways_alike(kernel, groups, less_near(machine, kernel, near), {*builder.prepared, *near})
-    if not ways or not wanted_alike(trace, groups, ways):
-        return made
+    alike: list[Alike] = []
+    while ways and (way := wanted_alike(trace, groups, ways)) is not None:
+        alike.append(way)
+        ways = [w for w in ways if not w.dealings.keys() & way.dealings.keys()]
     try:
         with trace.comparing():
-            return builder.at_home_near(near, builder.alike(groups, ways))
+            return builder.at_home_near(near, alike) if alike else made
     except NoSchedule:
         return made
 
@@ -186,34 +188,14 @@ class _Builder:
         self.begin: dict[str, Affine] = {}  # of axes of which a part is scheduled, where it begins
         return self._made()
 
-    def alike(self, groups: Sequence[Group], ways: Sequence[Alike]) -> list[tuple[list[Group], Alike]]:
-        """Of ways to deal groups those that the Approach wants, each of other groups, of which they are said."""
-        out: list[tuple[list[Group], Alike]] = []
-        while ways:
-            found = [(w, sum(self._least(groups[at], w, at) for at in w.dealings)) for w in ways]
-            options = [w for w, cost in found if cost < inf]
-            if not options:
-                break
-            costs = tuple(cost for _, cost in found if cost < inf)
-            way = which_alike(self.trace, groups, options, costs)
-            out.append(([groups[at] for at in way.dealings], way))
-            ways = [w for w in ways if not w.dealings.keys() & way.dealings.keys()]
-        return out
-
-    def _least(self, group: Group, way: Alike, at: int) -> float:
-        """Predicted seconds of the best plan of a group that is dealt so; infinitely many where there is none."""
-        found = plans(group, self.run.system, self.bindable, dealing=way.dealings[at])
-        return min(way.plans(at, *found)[1], default=inf)
-
-    def at_home_near(self, near: Mapping[str, NearHome],
-                     alike: Sequence[tuple[Sequence[Group], Alike]] = ()) -> Schedule:  # fmt: skip
+    def at_home_near(self, near: Mapping[str, NearHome], alike: Sequence[Alike] = ()) -> Schedule:
         """The same groups once more, with temporaries at home near and plans for what room is left."""
-        near = {**near, **{b: home for _, way in alike for b, home in way.homes.items()}}
+        near = {**near, **{b: home for way in alike for b, home in way.homes.items()}}
         machine = less_near(smaller(self.machine, self.share.memory, self.share.total), self.kernel, near)
         self.run, self.bind, self.planned = DryRun(self.kernel, machine, self.trace), [], {}
         self.run.homes.near.update(near)
-        self.dealt = {self.number[id(g)]: (way, at) for some, way in alike
-                      for g, at in zip(some, way.dealings, strict=True)}  # fmt: skip
+        groups = [g for g in self.groups if not self.at_bind(g.main)]
+        self.dealt = {self.number[id(groups[at])]: (way, at) for way in alike for at in way.dealings}
         for a in {id(a): a for _, around in _inside(self.parts, ()) for a in around}.values():
             a.enter.clear()
         return self._made()

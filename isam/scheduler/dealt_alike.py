@@ -7,14 +7,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
-from math import lcm
+from math import lcm, prod
 from typing import TypeVar
 
 from isam.classes import dataclass
+from isam.ir.affine import Affine
 from isam.ir.kernel import Buffer, Kernel
 from isam.scheduler.near_homes import NearHome, Parts, able, homes_in
 from isam.scheduler.plan import Group, Plan
-from isam.scheduler.plans.dealing import Dealing, cut
+from isam.scheduler.plans.dealing import BUSY, Dealing, cut
+from isam.scheduler.trim import even_segments
 from isam.system.graph import Memory, System
 
 Along = Mapping[int, str]  # of groups, by position, the axis along which they are cut
@@ -24,15 +26,19 @@ T = TypeVar("T")
 @dataclass(frozen=True)
 class Alike:
     """One way to deal several groups. ``dealings``: of each of them, by position; ``units``: what the parts of each
-    dealt axis are multiples of; ``homes``: the temporaries that are then at home where they are made."""
+    dealt axis are multiples of; ``homes``: the temporaries that are then at home where they are made; ``instances``:
+    how many there are parts for."""
 
     dealings: Mapping[int, Dealing]
     units: tuple[int, ...]
     homes: Mapping[str, NearHome]
 
+    instances: int
+
     def label(self) -> str:
         dealing = next(iter(self.dealings.values()))
-        return " ".join(f"{a}:{n}@{d.group}" for a, n, d in dealing) or "one instance"
+        there = " ".join(f"{a}:{n}@{d.group}" for a, n, d in dealing) or "one instance"
+        return f"handed on: {' '.join(self.homes)} ({there})"
 
     def plans(self, at: int, options: Sequence[Plan], costs: Sequence[float]) -> tuple[list[Plan], list[float]]:
         """Those of a group's plans that deal it so, with their costs."""
@@ -60,7 +66,13 @@ def ways_alike(kernel: Kernel, groups: Sequence[Group], system: System, apart: C
                 out.setdefault(tuple(way.dealings.items()), way)
         if out:
             break
-    return list(out.values())
+    found = sorted(out.values(), key=lambda w: -w.instances)
+    return [w for n, w in enumerate(found) if not any(_more(v, w) for v in found[:n])]
+
+
+def _more(one: Alike, two: Alike) -> bool:
+    """Whether one way hands on all that the other does, and keeps far more instances busy."""
+    return two.homes.keys() <= one.homes.keys() and two.instances < BUSY * one.instances
 
 
 def _handed(kernel: Kernel, groups: Mapping[int, Group], apart: Collection[str]) -> Iterator[tuple[Buffer, list[int]]]:
@@ -130,25 +142,24 @@ def _way(
     """The groups dealt so, if that cuts every axis, and what can be at home then."""
     name = system.replica_of(memory.name)
     assert name is not None
-    axes = {at: tuple(one[at] for one in along) for at in groups}
+    some = next(iter(groups))
     units = tuple(lcm(*(groups[at].unit(a) for at, a in one.items())) for one in along)
-    dealings, sizes = {}, ()
-    for at, group in groups.items():
-        lengths = [group.length(a) for a in axes[at]]
-        dealings[at] = cut(axes[at], lengths, units, counts, name)
-        sizes = tuple(n for _, n, _ in dealings[at])
-    if along and not all(dealings.values()):
+    lengths = tuple(groups[some].length(one[some]) for one in along)
+    dealings = {at: cut(tuple(one[at] for one in along), lengths, units, counts, name) for at in groups}
+    if along and not dealings[some]:
         return None
+    sizes = [n for _, n, _ in dealings[some]]
     parts: dict[str, Parts] = {}
     for b, users in _handed(kernel, groups, apart):
-        mine = tuple((d, size) for size, one in zip(sizes, along, strict=True)
-                     for d in _dims(groups[users[0]], b.name, one[users[0]]))  # fmt: skip
-        if len({d for d, _ in mine}) == len(along):
-            parts[b.name] = mine
-    return Alike(dealings, units, homes_in([memory], kernel, list(groups.values()), system, parts))
+        rows = next(u.index for n in groups[users[0]].nests for u in n.uses if u.buffer == b.name)
+        dims = [_dim(rows, one[users[0]]) for one in along]
+        if None not in dims:
+            parts[b.name] = tuple((d, n) for d, n in zip(dims, sizes, strict=True) if d is not None)
+    cuts = zip(lengths, sizes, units, strict=True)
+    instances = prod(sum(s.count for s in even_segments(*one)) for one in cuts)
+    return Alike(dealings, units, homes_in([memory], kernel, list(groups.values()), system, parts), instances)
 
 
-def _dims(group: Group, buffer: str, axis: str) -> list[int]:
-    """The dimension of a buffer that an axis alone indexes."""
-    rows = next(u.index for n in group.nests for u in n.uses if u.buffer == buffer)
-    return [d for d, row in enumerate(rows) if row.terms == ((axis, 1),) and not row.const][:1]
+def _dim(rows: Sequence[Affine], axis: str) -> int | None:
+    """The dimension that an axis alone indexes."""
+    return next((d for d, row in enumerate(rows) if row == Affine.of(axis)), None)

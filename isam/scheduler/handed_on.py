@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from isam.approach.choice import Choice, Decision, Trace
 from isam.ir.affine import Affine
@@ -56,33 +56,23 @@ def wanted(trace: Trace, groups: Sequence[Group], taken: tuple[int, int], loop: 
     if taken[1] >= WORTH * taken[0]:
         return False
     nests = [[n.number for n in g.nests] for g in groups]
-    context = {"loop": loop, "nests": nests, "behind": [*behind], "near": [*near], "dealt": []}
+    context = {"loop": loop, "nests": nests, "behind": [*behind], "near": [*near], "dealt": False}
     return trace.choose(Choice("carry", (NOTHING, HANDED_ON), context, tuple(map(float, taken)))) == HANDED_ON
 
 
-def wanted_alike(trace: Trace, groups: Sequence[Group], ways: Sequence[Alike]) -> bool:
-    """Whether the Approach wants groups dealt in the same parts, so that each instance finds what it has made. Nothing
-    is predicted: who is dealt otherwise may take longer for its own work."""
-    return trace.choose(Choice("carry", (NOTHING, HANDED_ON), _said(groups, ways))) == HANDED_ON
-
-
-def which_alike(trace: Trace, groups: Sequence[Group], ways: Sequence[Alike], costs: Sequence[float]) -> Alike:
-    """In which way, of those that there are for some of the groups."""
-    labels = [f"{n}: {w.label()}" for n, w in enumerate(ways)]
-    return ways[labels.index(trace.choose(Choice("carry", labels, _said(groups, ways), costs)))]
+def wanted_alike(trace: Trace, groups: Sequence[Group], ways: Sequence[Alike]) -> Alike | None:
+    """The way to deal some groups in the same parts that the Approach wants, so that each instance finds what it has
+    made. Nothing is predicted: who is dealt otherwise than it would be may take longer for its own work."""
+    touched = sorted({at for w in ways for at in w.dealings})
+    context = {"loop": "", "nests": [[n.number for n in groups[at].nests] for at in touched], "behind": [],
+               "near": sorted({b for w in ways for b in w.homes}), "dealt": True}  # fmt: skip
+    labels = [NOTHING, *(w.label() for w in ways)]
+    return (None, *ways)[labels.index(trace.choose(Choice("carry", labels, context)))]
 
 
 def offered_alike(decision: Choice | Decision) -> bool:
     """Whether dealing groups alike is, or was, decided on."""
-    asked = decision.point == "carry" and bool(decision.context["dealt"])
-    return asked and tuple(decision.options) == (NOTHING, HANDED_ON)
-
-
-def _said(groups: Sequence[Group], ways: Sequence[Alike]) -> dict[str, Any]:
-    touched = sorted({at for w in ways for at in w.dealings})
-    near = sorted({b for w in ways for b in w.homes})
-    return {"loop": "", "nests": [[n.number for n in groups[at].nests] for at in touched], "behind": [], "near": near,
-            "dealt": [w.label() for w in ways]}  # fmt: skip
+    return decision.point == "carry" and decision.context["dealt"]
 
 
 class _Row:

@@ -137,9 +137,10 @@ class InGroup(Lifetimes):
 
     def _part(self, buffer: str) -> Iterator[tuple[int, Affine, int]]:
         """Dimensions of which the present instance has a part, where that begins, and how long it is at most."""
-        rows = next(u.index for n in self.group.nests for u in n.uses if u.buffer == buffer)
         for d, size in self.at_home[buffer].parts:
-            loop = next(n for n in self.dealt if n.axis in rows[d].names)
+            rows = (u.index[d] for n in self.group.nests for u in n.uses if u.buffer == buffer)
+            axes = next(rows).names
+            loop = next(n for n in self.dealt if n.axis in axes)
             yield d, Affine.of(loop.var), size
 
     def _folds(self, buffer: str) -> list[tuple[int, str, int, int, int]] | None:
