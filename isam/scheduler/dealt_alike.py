@@ -13,6 +13,7 @@ from typing import TypeVar
 from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.ir.kernel import Buffer, Kernel
+from isam.scheduler.nests import Use
 from isam.scheduler.near_homes import NearHome, Parts, able, homes_in
 from isam.scheduler.plan import Group, Plan
 from isam.scheduler.plans.dealing import BUSY, Dealing, cut
@@ -124,7 +125,7 @@ def _box(group: Group) -> bool:
 
 def _axis(group: Group, buffer: str, dim: int, extent: int) -> str | None:
     """The axis that alone indexes a dimension of a buffer in all accesses of a group, along which it may be dealt."""
-    rows = {u.index[dim] for n in group.nests for u in n.uses if u.buffer == buffer}
+    rows = {u.index[dim] for u in _uses(group, buffer)}
     if len(rows) != 1 or not _box(group):
         return None
     (row,) = rows
@@ -139,7 +140,8 @@ def _way(
     kernel: Kernel, groups: Mapping[int, Group], system: System, memory: Memory, apart: Collection[str],
     along: tuple[Along, ...], counts: tuple[int, ...],
 ) -> Alike | None:  # fmt: skip
-    """The groups dealt so, if that cuts every axis, and what can be at home then."""
+    """The groups dealt so, if that cuts every axis, and what can be at home then: of parts what only one group writes.
+    What others change there no loop says of the instances that it has not come to."""
     name = system.replica_of(memory.name)
     assert name is not None
     some = next(iter(groups))
@@ -151,13 +153,18 @@ def _way(
     sizes = [n for _, n, _ in dealings[some]]
     parts: dict[str, Parts] = {}
     for b, users in _handed(kernel, groups, apart):
-        rows = next(u.index for n in groups[users[0]].nests for u in n.uses if u.buffer == b.name)
+        rows = next(_uses(groups[users[0]], b.name)).index
         dims = [_dim(rows, one[users[0]]) for one in along]
-        if None not in dims:
+        writers = [at for at in users if any(u.writes for u in _uses(groups[at], b.name))]
+        if None not in dims and (len(writers) == 1 or not along):
             parts[b.name] = tuple((d, n) for d, n in zip(dims, sizes, strict=True) if d is not None)
     cuts = zip(lengths, sizes, units, strict=True)
     instances = prod(sum(s.count for s in even_segments(*one)) for one in cuts)
     return Alike(dealings, units, homes_in([memory], kernel, list(groups.values()), system, parts), instances)
+
+
+def _uses(group: Group, buffer: str) -> Iterator[Use]:
+    return (u for n in group.nests for u in n.uses if u.buffer == buffer)
 
 
 def _dim(rows: Sequence[Affine], axis: str) -> int | None:
