@@ -363,7 +363,8 @@ class _Builder:
         stays = Stays(around, room, self.share.memory) if room and group.domain is None else None
         lasting = stays.lasting(group) if stays is not None else NOTHING
         alike, at = self.dealt.get(self.number[id(group)], (None, 0))
-        options, costs = plans(group, self.run.system, self.bindable, lasting, alike and alike.dealings[at])
+        options, costs = plans(group, self.run.system, self.bindable, lasting,
+                               alike and alike.dealings[at], self.run.homes.near)  # fmt: skip
         if alike is not None:
             options, costs = alike.plans(at, options, costs)
             if not options or self.begin:

@@ -7,6 +7,8 @@ that fill a block badly, boxes that are read more often than they fit), or secon
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from isam.scheduler.plan import Group, Plan, in_order
 from isam.scheduler.plans.boxes import NOTHING, Lasting
 from isam.scheduler.plans.conflicts import spread
@@ -28,9 +30,11 @@ def plans(
     bindable: frozenset[str],
     lasting: Lasting = NOTHING,
     dealing: Dealing | None = None,
+    near: Collection[str] = (),
 ) -> tuple[list[Plan], list[float]]:
     """Plans for a group, the plainest first: one call per innermost iteration, loops as the kernel states them.
-    ``dealing``: the one that they have where a memory lies on the way, if that is given."""
+    ``dealing``: the one that they have where a memory lies on the way, if that is given; ``near``: what is at home
+    near."""
     main = group.main
     out: list[tuple[Plan, float]] = [(plain(group), float(1 << 60))]
     if operand_memories(main, system):
@@ -39,7 +43,7 @@ def plans(
         ways: list[tuple[Plan, float]] = []
         for memory in between(main, system):
             kept = lasting if lasting.memory in ("", memory.name) else NOTHING
-            ways += staged(group, main, system, found, memory, kept, dealing)
+            ways += staged(group, main, system, found, memory, kept, dealing, near)
         out += sorted(ways, key=lambda w: w[1])[:MOST]
         for block in () if ways else found:
             plan = blocked(group, main, block, system, bindable)

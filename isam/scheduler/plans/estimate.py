@@ -53,11 +53,12 @@ class Edge:
 
 @dataclass(frozen=True)
 class Machine:
-    """What the main nest of a group meets on a machine."""
+    """What the main nest of a group meets on a machine; ``near``: what is at home near."""
 
     main: Nest
     system: System
     memory: Memory
+    near: frozenset[str] = frozenset()
     _edges: dict[tuple[str, str, str], Edge | None] = field(default_factory=dict, compare=False)
     _home: dict[tuple[str, str], list[Edge]] = field(default_factory=dict, compare=False)
 
@@ -283,10 +284,10 @@ class Estimate:
             tiles = prod(-(-self.of.lengths[a] // self.main.unit(a)) for a in self.of.axes(u))
             size, tile = size_of(u.dtype) * prod(self.of.lengths[a] for a in self.of.axes(u)), self.of.tile(u)
             inside = self.of.largest
-            back = self.machine.inward(u.dtype)
+            back = None if u.buffer in self.machine.near else self.machine.inward(u.dtype)
             if back is not None and u.buffer in self.plan.group.private:  # and back, for those who read them
                 out.append((back.issuer, back.seconds(tiles, size, self.of.instances)))
-            for edge in self.machine.way_home(u.homes[0], u.dtype):
+            for edge in self.machine.way_home(u.homes[0], u.dtype)[: 1 if u.buffer in self.machine.near else None]:
                 out.append((edge.issuer, edge.seconds(tiles, size, self.of.instances)))
                 last = max(last, edge.seconds(inside, inside * tile, self.of.instances))
         return out, last
