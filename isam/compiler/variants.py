@@ -30,8 +30,8 @@ FAR = 5 / 4  # times less that the calls of a cover take than those of the first
 @dataclass(frozen=True)
 class Variant:
     """An option at ``variant``: a schedule, and what was done ahead: the steps by which its kernel was made from the
-    one as written, that nests agree on smaller calls or that groups are dealt alike. ``errors``: how far its results may be from exact ones, where
-    steps were inexact."""
+    one as written, that nests agree on smaller calls or that groups are dealt alike. ``errors``: how far its results
+    may be from exact ones, where steps were inexact."""
 
     schedule: Schedule
     ahead: tuple[str, ...] = ()
@@ -114,7 +114,7 @@ def _make(job: Job, candidate: Candidate) -> None:
     time say."""
     from isam.scheduler import schedule
     from isam.scheduler.agree import offered
-    from isam.scheduler.handed_on import offered_alike
+    from isam.scheduler.dealt_alike import offered_alike
 
     candidate.answer = job.deciding(schedule, candidate.cover, job.system, job.trace)
     if not isinstance(candidate.answer, Schedule):

@@ -18,10 +18,10 @@ from isam.scheduler.aligned import aligned
 from isam.scheduler.bursts import with_bursts
 from isam.scheduler.call_size import fitting
 from isam.scheduler.configure import with_registers
-from isam.scheduler.dealt_alike import Alike, ways_alike
+from isam.scheduler.dealt_alike import Alike, wanted_alike, ways_alike
 from isam.scheduler.dry import DryRun
 from isam.scheduler.grouping import Grouping
-from isam.scheduler.handed_on import handed_on, wanted, wanted_alike
+from isam.scheduler.handed_on import handed_on, wanted
 from isam.scheduler.homes import check_room
 from isam.scheduler.infeasible import Infeasible, NoSchedule
 from isam.scheduler.interchange import Rows, rows_outside
@@ -38,7 +38,7 @@ from isam.scheduler.prepared import prepared, whole
 from isam.scheduler.recur import calls
 from isam.scheduler.serpentine import with_serpentines
 from isam.scheduler.state import Key
-from isam.scheduler.stays import MOST, Around, Share, Stays, shares, smaller, stay_bytes
+from isam.scheduler.stays import MOST, Around, Share, Stays, inside, shares, smaller, stay_bytes
 from isam.scheduler.waits import with_waits
 from isam.scheduler.walk import Walk
 from isam.system.graph import System
@@ -104,10 +104,8 @@ def _handing_on(builder: _Builder, plain: Schedule) -> Schedule:
         if not near or not wanted(trace, groups, taken, near=sorted(near)):
             made, near = plain, {}
     ways = ways_alike(kernel, groups, less_near(machine, kernel, near), {*builder.prepared, *near})
-    alike: list[Alike] = []
-    while ways and (way := wanted_alike(trace, groups, ways)) is not None:
-        alike.append(way)
-        ways = [w for w in ways if not w.dealings.keys() & way.dealings.keys()]
+    ways = [w for w in ways if not builder.by_rows & {builder.number[id(groups[at])] for at in w.dealings}]
+    alike = wanted_alike(trace, groups, ways)
     try:
         with trace.comparing():
             return builder.at_home_near(near, alike) if alike else made
@@ -177,7 +175,7 @@ class _Builder:
                                             "schedules are made of whole boxes"))  # fmt: skip
         check_room(self.kernel, self.system)
         self.parts = self._parted(self.kernel.body, [0])
-        groups = list(_inside(self.parts, ()))
+        groups = list(inside(self.parts, ()))
         self.groups = [g for g, _ in groups]
         self.share = self._shared(groups) if self.keep else Share()
         self.number = {id(g): n for n, (g, _) in enumerate(groups)}
@@ -185,6 +183,7 @@ class _Builder:
             self.run = DryRun(self.kernel, smaller(self.machine, self.share.memory, self.share.total), self.trace)
         self.planned: dict[int, tuple[Group, Plan, Stays | None]] = {}
         self.dealt: dict[int, tuple[Alike, int]] = {}  # groups, by number, that are dealt as others are
+        self.by_rows = set[int]()  # groups, by number, of which some rows come after others
         self.begin: dict[str, Affine] = {}  # of axes of which a part is scheduled, where it begins
         return self._made()
 
@@ -196,7 +195,7 @@ class _Builder:
         self.run.homes.near.update(near)
         groups = [g for g in self.groups if not self.at_bind(g.main)]
         self.dealt = {self.number[id(groups[at])]: (way, at) for way in alike for at in way.dealings}
-        for a in {id(a): a for _, around in _inside(self.parts, ()) for a in around}.values():
+        for a in {id(a): a for _, around in inside(self.parts, ()) for a in around}.values():
             a.enter.clear()
         return self._made()
 
@@ -305,6 +304,7 @@ class _Builder:
         """The loop for some rows after the other: blocks of them, and what is left."""
         (group,), (axis, block), scope = it.parts, rows, self.run.scope
         assert isinstance(group, Group)
+        self.by_rows.add(self.number[id(group)])
         length = group.length(axis)
         rest = length % block
         whole, var = length - rest, f"{axis}{ROWS}"
@@ -367,8 +367,8 @@ class _Builder:
                                alike and alike.dealings[at], self.run.homes.near)  # fmt: skip
         if alike is not None:
             options, costs = alike.plans(at, options, costs)
-            if not options or self.begin:
-                raise NoSchedule(Infeasible("groups dealt alike", f"a plan that is dealt as {alike.label()}", "there is none"))
+            if not options:
+                raise NoSchedule(Infeasible("groups dealt alike", f"a plan that is {alike.label()}", "there is none"))
         context = {
             "nests": [n.number for n in group.nests],
             "group": [n.instruction.name for n in group.nests],
@@ -407,12 +407,3 @@ class _Builder:
 
 def _count(body: tuple[Item, ...]) -> int:
     return sum(_count(i.body) if isinstance(i, Recurrence) else 1 for i in body)
-
-
-def _inside(parts: Sequence[Group | Around], around: tuple[Around, ...]) -> Iterator[tuple[Group, tuple[Around, ...]]]:
-    """Every group with the recurrent loops around it."""
-    for part in parts:
-        if isinstance(part, Around):
-            yield from _inside(part.parts, (*around, part))
-        else:
-            yield part, around

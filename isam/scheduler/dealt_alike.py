@@ -10,13 +10,15 @@ from itertools import combinations
 from math import lcm, prod
 from typing import TypeVar
 
+from isam.approach.choice import Choice, Decision, Trace
 from isam.classes import dataclass
-from isam.ir.affine import Affine
 from isam.ir.kernel import Buffer, Kernel
-from isam.scheduler.nests import Use
+from isam.scheduler.handed_on import NOTHING
 from isam.scheduler.near_homes import NearHome, Parts, able, homes_in
+from isam.scheduler.nests import Use
 from isam.scheduler.plan import Group, Plan
 from isam.scheduler.plans.dealing import BUSY, Dealing, cut
+from isam.scheduler.plans.staged import between
 from isam.scheduler.trim import even_segments
 from isam.system.graph import Memory, System
 
@@ -33,7 +35,6 @@ class Alike:
     dealings: Mapping[int, Dealing]
     units: tuple[int, ...]
     homes: Mapping[str, NearHome]
-
     instances: int
 
     def label(self) -> str:
@@ -55,14 +56,40 @@ class Alike:
         return [p for p, _ in out], [c for _, c in out]
 
 
+def wanted_alike(trace: Trace, groups: Sequence[Group], ways: Sequence[Alike]) -> list[Alike]:
+    """Of ways to deal some of the groups alike those that the Approach wants, each of other groups. Nothing is
+    predicted: who is dealt otherwise than it would be may take longer for its own work."""
+    out: list[Alike] = []
+    while ways:
+        some = sorted({at for w in ways for at in w.dealings})
+        near = sorted({b for w in ways for b in w.homes})
+        context = {"loop": "", "nests": [[n.number for n in groups[at].nests] for at in some], "behind": [],
+                   "near": near, "dealt": True}  # fmt: skip
+        labels = [NOTHING, *(w.label() for w in ways)]
+        taken = labels.index(trace.choose(Choice("carry", labels, context)))
+        if not taken:
+            break
+        out.append(ways[taken - 1])
+        ways = [w for w in ways if not w.dealings.keys() & out[-1].dealings.keys()]
+    return out
+
+
+def offered_alike(decision: Choice | Decision) -> bool:
+    """Whether dealing groups alike is, or was, decided on."""
+    return decision.point == "carry" and decision.context["dealt"]
+
+
 def ways_alike(kernel: Kernel, groups: Sequence[Group], system: System, apart: Collection[str]) -> list[Alike]:
     """Ways to deal some of the groups in the same parts, so that temporaries, but for those ``apart``, that they hand
-    on to each other can be at home where they are made; those that cut an axis first."""
+    on to each other can be at home where they are made. Those for most instances come first; those for far fewer only
+    where they hand on more."""
     out: dict[object, Alike] = {}
     for memory in able(system):
         name = system.replica_of(memory.name)
         for some, along, counts in _cuts(kernel, groups, apart, system.replicas[name].count) if name else ():
-            way = _way(kernel, {at: groups[at] for at in some}, system, memory, apart, along, counts)
+            if any(memory not in between(groups[at].main, system) for at in some):
+                continue
+            way = _way(kernel, groups, some, system, memory, apart, along, counts)
             if way is not None and way.homes:
                 out.setdefault(tuple(way.dealings.items()), way)
         if out:
@@ -76,10 +103,10 @@ def _more(one: Alike, two: Alike) -> bool:
     return two.homes.keys() <= one.homes.keys() and two.instances < BUSY * one.instances
 
 
-def _handed(kernel: Kernel, groups: Mapping[int, Group], apart: Collection[str]) -> Iterator[tuple[Buffer, list[int]]]:
+def _handed(kernel: Kernel, groups: Sequence[Group], apart: Collection[str]) -> Iterator[tuple[Buffer, list[int]]]:
     """Temporaries that several groups touch, with these."""
     for b in kernel.buffers:
-        users = [at for at, g in groups.items() if g.users(b.name)]
+        users = [at for at, g in enumerate(groups) if g.users(b.name)]
         if b.role == "temp" and len(users) > 1 and b.name not in apart and all(d.is_constant for d in b.shape):
             yield b, users
 
@@ -94,7 +121,7 @@ def _cuts(
     for one, two in combinations(classes, 2):
         for rows in range(2, count // 2 + 1) if one.keys() == two.keys() else ():
             yield list(one), (one, two), (rows, count // rows)
-    for users in _joined([set(users) for _, users in _handed(kernel, dict(enumerate(groups)), apart)]):
+    for users in _joined([set(users) for _, users in _handed(kernel, groups, apart)]):
         if all(_box(groups[at]) for at in users):
             yield sorted(users), (), ()
 
@@ -102,7 +129,7 @@ def _cuts(
 def _classes(kernel: Kernel, groups: Sequence[Group], apart: Collection[str]) -> list[Along]:
     """Axes, one of each of several groups, that index the same dimensions of what these hand on."""
     found = []
-    for b, users in _handed(kernel, dict(enumerate(groups)), apart):
+    for b, users in _handed(kernel, groups, apart):
         for d, extent in enumerate(b.shape):
             axes = {(at, _axis(groups[at], b.name, d, int(extent))) for at in users}
             found += [axes] if all(a is not None for _, a in axes) else []
@@ -137,36 +164,33 @@ def _axis(group: Group, buffer: str, dim: int, extent: int) -> str | None:
 
 
 def _way(
-    kernel: Kernel, groups: Mapping[int, Group], system: System, memory: Memory, apart: Collection[str],
-    along: tuple[Along, ...], counts: tuple[int, ...],
+    kernel: Kernel, groups: Sequence[Group], some: Sequence[int], system: System, memory: Memory,
+    apart: Collection[str], along: tuple[Along, ...], counts: tuple[int, ...],
 ) -> Alike | None:  # fmt: skip
-    """The groups dealt so, if that cuts every axis, and what can be at home then: of parts what only one group writes.
-    What others change there no loop says of the instances that it has not come to."""
-    name = system.replica_of(memory.name)
-    assert name is not None
-    some = next(iter(groups))
-    units = tuple(lcm(*(groups[at].unit(a) for at, a in one.items())) for one in along)
-    lengths = tuple(groups[some].length(one[some]) for one in along)
-    dealings = {at: cut(tuple(one[at] for one in along), lengths, units, counts, name) for at in groups}
-    if along and not dealings[some]:
+    """Some groups dealt so, if that cuts every axis, and what can be at home then: of parts what only one group writes.
+    What a second one changes there nothing would tell from what it has not come to yet."""
+    name, first = system.replica_of(memory.name) or "", some[0]
+    units = tuple(lcm(*(groups[at].unit(one[at]) for at in some)) for one in along)
+    lengths = tuple(groups[first].length(one[first]) for one in along)
+    dealings = {at: cut(tuple(one[at] for one in along), lengths, units, counts, name) for at in some}
+    if along and not dealings[first]:
         return None
-    sizes = [n for _, n, _ in dealings[some]]
+    sizes = [n for _, n, _ in dealings[first]]
     parts: dict[str, Parts] = {}
     for b, users in _handed(kernel, groups, apart):
-        rows = next(_uses(groups[users[0]], b.name)).index
-        dims = [_dim(rows, one[users[0]]) for one in along]
+        dims = [_dim(groups, users, b, one) for one in along] if set(users) <= set(some) else [None]
         writers = [at for at in users if any(u.writes for u in _uses(groups[at], b.name))]
         if None not in dims and (len(writers) == 1 or not along):
             parts[b.name] = tuple((d, n) for d, n in zip(dims, sizes, strict=True) if d is not None)
-    cuts = zip(lengths, sizes, units, strict=True)
-    instances = prod(sum(s.count for s in even_segments(*one)) for one in cuts)
-    return Alike(dealings, units, homes_in([memory], kernel, list(groups.values()), system, parts), instances)
+    instances = prod(sum(s.count for s in even_segments(*one)) for one in zip(lengths, sizes, units, strict=True))
+    return Alike(dealings, units, homes_in([memory], kernel, groups, system, parts), instances)
+
+
+def _dim(groups: Sequence[Group], users: Sequence[int], buffer: Buffer, along: Along) -> int | None:
+    """The dimension of a buffer that these axes index in all its users."""
+    dims = ((d, int(n)) for d, n in enumerate(buffer.shape))
+    return next((d for d, n in dims if all(_axis(groups[at], buffer.name, d, n) == along[at] for at in users)), None)
 
 
 def _uses(group: Group, buffer: str) -> Iterator[Use]:
     return (u for n in group.nests for u in n.uses if u.buffer == buffer)
-
-
-def _dim(rows: Sequence[Affine], axis: str) -> int | None:
-    """The dimension that an axis alone indexes."""
-    return next((d for d, row in enumerate(rows) if row == Affine.of(axis)), None)

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from isam.approach.choice import Choice, Decision, Trace
+from isam.approach.choice import Choice, Trace
 from isam.ir.affine import Affine
 from isam.schedule.tree import Bound, Issue, Loop, Node, Seq, distinct
 from isam.scheduler.conform import conform, leave
@@ -24,9 +24,6 @@ from isam.scheduler.recur import calls
 from isam.scheduler.state import Copy, Key, Since
 from isam.scheduler.stays import Around
 from isam.scheduler.tiles import FAR, mentions
-
-if TYPE_CHECKING:
-    from isam.scheduler.dealt_alike import Alike
 
 NOTHING, HANDED_ON = "nothing", "handed on"
 ROUNDS = 3  # attempts with less and less handed on from step to step
@@ -58,21 +55,6 @@ def wanted(trace: Trace, groups: Sequence[Group], taken: tuple[int, int], loop: 
     nests = [[n.number for n in g.nests] for g in groups]
     context = {"loop": loop, "nests": nests, "behind": [*behind], "near": [*near], "dealt": False}
     return trace.choose(Choice("carry", (NOTHING, HANDED_ON), context, tuple(map(float, taken)))) == HANDED_ON
-
-
-def wanted_alike(trace: Trace, groups: Sequence[Group], ways: Sequence[Alike]) -> Alike | None:
-    """The way to deal some groups in the same parts that the Approach wants, so that each instance finds what it has
-    made. Nothing is predicted: who is dealt otherwise than it would be may take longer for its own work."""
-    touched = sorted({at for w in ways for at in w.dealings})
-    context = {"loop": "", "nests": [[n.number for n in groups[at].nests] for at in touched], "behind": [],
-               "near": sorted({b for w in ways for b in w.homes}), "dealt": True}  # fmt: skip
-    labels = [NOTHING, *(w.label() for w in ways)]
-    return (None, *ways)[labels.index(trace.choose(Choice("carry", labels, context)))]
-
-
-def offered_alike(decision: Choice | Decision) -> bool:
-    """Whether dealing groups alike is, or was, decided on."""
-    return decision.point == "carry" and decision.context["dealt"]
 
 
 class _Row:

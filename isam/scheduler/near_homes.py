@@ -58,8 +58,8 @@ def homes_in(
         if b.name not in parts or not several or not all(d.is_constant for d in b.shape):
             continue
         found = (NearHome(m, parts[b.name]) for m in memories)
-        fit = (h for h in found if h.room(b) <= left[h.memory.name] and all(_suits(b, n, u, h, system) for _, n, u in mine))
-        home = next(fit, None)
+        fit = (h for h in found if h.room(b) <= left[h.memory.name])
+        home = next((h for h in fit if all(_suits(b, n, u, h, system) for _, n, u in mine)), None)
         if home is not None:
             out[b.name] = home
             left[home.memory.name] -= home.room(b)
