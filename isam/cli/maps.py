@@ -46,7 +46,7 @@ READING: dict[str, tuple[Part, ...]] = {
          "dry walk trim scope state placement devices residency transfer spilling leaving staging lifetimes"),
         ("Tiles, memories and the ways between them", "tiles near places fit move edges hops homes aligned laid_out"),
         ("Domains that are no boxes", "pieces guarded blocks oblique outer"),
-        ("Recurrent loops", "recur conform stays handed_on near_homes interchange"),
+        ("Recurrent loops", "recur conform stays handed_on near_homes dealt_alike interchange"),
         ("What constants determine", "prepared"),
         ("After the dry run", "bursts configure byte_ranges touches prefetch next_block serpentine"),
         ("What each call waits for (`waits/`)",

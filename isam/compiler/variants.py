@@ -8,7 +8,7 @@ schedules. One that cannot be proved gives way: the Approach is asked again, wit
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import inf
 from typing import Any
@@ -23,14 +23,15 @@ from isam.scheduler.infeasible import Infeasible
 from isam.system.graph import System
 
 AGREEING = "smaller calls that agree"
+ALIKE = "groups dealt alike"
 FAR = 5 / 4  # times less that the calls of a cover take than those of the first, for it to be scheduled before that
 
 
 @dataclass(frozen=True)
 class Variant:
     """An option at ``variant``: a schedule, and what was done ahead: the steps by which its kernel was made from the
-    one as written, or that nests agree on smaller calls. ``errors``: how far its results may be from exact ones, where
-    steps were inexact."""
+    one as written, that nests agree on smaller calls or that groups are dealt alike. ``errors``: how far its results
+    may be from exact ones, where steps were inexact."""
 
     schedule: Schedule
     ahead: tuple[str, ...] = ()
@@ -108,28 +109,33 @@ def _compete(job: Job) -> None:
 
 
 def _make(job: Job, candidate: Candidate) -> None:
-    """Schedules a candidate; also, as one of its own, with smaller calls where nests could agree on those and do
-    not: what that saves and what it costs, only both in time say."""
+    """Schedules a candidate; also, as ones of their own, with smaller calls where nests could agree on those and do
+    not, and with groups dealt alike where they could be and are not: what that saves and what it costs, only both in
+    time say."""
     from isam.scheduler import schedule
     from isam.scheduler.agree import offered
+    from isam.scheduler.dealt_alike import offered_alike
 
     candidate.answer = job.deciding(schedule, candidate.cover, job.system, job.trace)
-    apart = any(offered(d) and not d.chosen for d in job.decisions(candidate.answer))
-    if not apart or not isinstance(candidate.answer, Schedule):
+    if not isinstance(candidate.answer, Schedule):
         return
-    by = Agreeing(job.trace.approach)
-    answer = job.deciding(_decided, candidate.cover, job.system, job.trace, by)
-    smaller = Candidate(candidate.cover, (*candidate.ahead, AGREEING), answer, by)
-    job.candidates.insert(job.candidates.index(candidate) + 1, smaller)
+    made, at = job.decisions(candidate.answer), job.candidates.index(candidate) + 1
+    for name, asked in ((ALIKE, offered_alike), (AGREEING, offered)):
+        if any(asked(d) and not d.chosen for d in made):
+            by = Otherwise(job.trace.approach, asked)
+            answer = job.deciding(_decided, candidate.cover, job.system, job.trace, by)
+            job.candidates.insert(at, Candidate(candidate.cover, (*candidate.ahead, name), answer, by))
 
 
-class Agreeing(Behind):
-    """Another Approach, but nests that could agree on smaller calls do."""
+class Otherwise(Behind):
+    """Another Approach, but where it is asked for something in particular it takes the option after the first."""
+
+    def __init__(self, base: Approach, asked: Callable[[Choice], bool]):
+        super().__init__(base)
+        self.asked = asked
 
     def decide(self, choice: Choice) -> Any:
-        from isam.scheduler.agree import offered
-
-        return choice.options[-1] if offered(choice) else super().decide(choice)
+        return choice.options[1] if self.asked(choice) else super().decide(choice)
 
 
 def _decided(cover: Cover, system: System, trace: Trace, by: Approach) -> Schedule | Infeasible:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from math import lcm, prod
@@ -18,13 +18,14 @@ from isam.scheduler.aligned import aligned
 from isam.scheduler.bursts import with_bursts
 from isam.scheduler.call_size import fitting
 from isam.scheduler.configure import with_registers
+from isam.scheduler.dealt_alike import Alike, wanted_alike, ways_alike
 from isam.scheduler.dry import DryRun
 from isam.scheduler.grouping import Grouping
 from isam.scheduler.handed_on import handed_on, wanted
 from isam.scheduler.homes import check_room
 from isam.scheduler.infeasible import Infeasible, NoSchedule
 from isam.scheduler.interchange import Rows, rows_outside
-from isam.scheduler.near_homes import near_homes, room
+from isam.scheduler.near_homes import NearHome, less_near, near_homes
 from isam.scheduler.nests import Nest, nests_of
 from isam.scheduler.pieces import pieces
 from isam.scheduler.plan import Group, Plan
@@ -37,10 +38,10 @@ from isam.scheduler.prepared import prepared, whole
 from isam.scheduler.recur import calls
 from isam.scheduler.serpentine import with_serpentines
 from isam.scheduler.state import Key
-from isam.scheduler.stays import MOST, Around, Share, Stays, shares, smaller, stay_bytes
+from isam.scheduler.stays import MOST, Around, Share, Stays, inside, shares, smaller, stay_bytes
 from isam.scheduler.waits import with_waits
 from isam.scheduler.walk import Walk
-from isam.system.graph import Memory, System
+from isam.system.graph import System
 
 ROWS = "r"  # behind an axis: the variable of the loop over rows around a recurrent loop
 TRIED = 12  # schedules begun, until one fits
@@ -87,20 +88,29 @@ def _built(cover: Cover, system: System, trace: Trace) -> tuple[_Builder, Schedu
 
 
 def _handing_on(builder: _Builder, plain: Schedule) -> Schedule:
-    """The schedule made, or one with temporaries at home near, where that takes fewer calls and the Approach wants it.
-    """
-    kernel, groups = builder.kernel, [g for g in builder.groups if not builder.at_bind(g.main)]
+    """The schedule made, or one with temporaries at home near, where that takes fewer calls and the Approach wants it,
+    or where it wants groups dealt alike for that."""
+    kernel, groups, trace = builder.kernel, [g for g in builder.groups if not builder.at_bind(g.main)], builder.trace
     share, usual = builder.share, max(builder.kernel.usual(USUAL_TRIP).values(), default=1)
-    near = near_homes(kernel, groups, smaller(builder.machine, share.memory, share.total), builder.prepared)
-    if not near:
-        return plain
+    machine = smaller(builder.machine, share.memory, share.total)
+    made, near = plain, near_homes(kernel, groups, machine, builder.prepared)
+    if near:
+        try:
+            with trace.comparing():
+                made = builder.at_home_near(near)
+        except NoSchedule:
+            near = {}
+        taken = calls(plain.call, usual), calls(made.call, usual)
+        if not near or not wanted(trace, groups, taken, near=sorted(near)):
+            made, near = plain, {}
+    ways = ways_alike(kernel, groups, less_near(machine, kernel, near), {*builder.prepared, *near})
+    ways = [w for w in ways if not builder.by_rows & {builder.number[id(groups[at])] for at in w.dealings}]
+    alike = wanted_alike(trace, groups, ways)
     try:
-        with builder.run.trace.comparing():
-            made = builder.at_home_near(near)
+        with trace.comparing():
+            return builder.at_home_near(near, alike) if alike else made
     except NoSchedule:
-        return plain
-    taken = calls(plain.call, usual), calls(made.call, usual)
-    return made if wanted(builder.run.trace, groups, taken, near=sorted(near)) else plain
+        return made
 
 
 def _levers(cover: Cover, system: System, approach: Approach, reason: Infeasible) -> tuple[str, ...]:
@@ -165,24 +175,27 @@ class _Builder:
                                             "schedules are made of whole boxes"))  # fmt: skip
         check_room(self.kernel, self.system)
         self.parts = self._parted(self.kernel.body, [0])
-        groups = list(_inside(self.parts, ()))
+        groups = list(inside(self.parts, ()))
         self.groups = [g for g, _ in groups]
         self.share = self._shared(groups) if self.keep else Share()
         self.number = {id(g): n for n, (g, _) in enumerate(groups)}
         if self.share.rooms:
             self.run = DryRun(self.kernel, smaller(self.machine, self.share.memory, self.share.total), self.trace)
         self.planned: dict[int, tuple[Group, Plan, Stays | None]] = {}
+        self.dealt: dict[int, tuple[Alike, int]] = {}  # groups, by number, that are dealt as others are
+        self.by_rows = set[int]()  # groups, by number, of which some rows come after others
         self.begin: dict[str, Affine] = {}  # of axes of which a part is scheduled, where it begins
         return self._made()
 
-    def at_home_near(self, near: Mapping[str, Memory]) -> Schedule:
+    def at_home_near(self, near: Mapping[str, NearHome], alike: Sequence[Alike] = ()) -> Schedule:
         """The same groups once more, with temporaries at home near and plans for what room is left."""
-        machine = smaller(self.machine, self.share.memory, self.share.total)
-        for name, m in near.items():
-            machine = smaller(machine, m.name, room(self.kernel.buffer(name), m))
+        near = {**near, **{b: home for way in alike for b, home in way.homes.items()}}
+        machine = less_near(smaller(self.machine, self.share.memory, self.share.total), self.kernel, near)
         self.run, self.bind, self.planned = DryRun(self.kernel, machine, self.trace), [], {}
         self.run.homes.near.update(near)
-        for a in {id(a): a for _, around in _inside(self.parts, ()) for a in around}.values():
+        groups = [g for g in self.groups if not self.at_bind(g.main)]
+        self.dealt = {self.number[id(groups[at])]: (way, at) for way in alike for at in way.dealings}
+        for a in {id(a): a for _, around in inside(self.parts, ()) for a in around}.values():
             a.enter.clear()
         return self._made()
 
@@ -291,6 +304,7 @@ class _Builder:
         """The loop for some rows after the other: blocks of them, and what is left."""
         (group,), (axis, block), scope = it.parts, rows, self.run.scope
         assert isinstance(group, Group)
+        self.by_rows.add(self.number[id(group)])
         length = group.length(axis)
         rest = length % block
         whole, var = length - rest, f"{axis}{ROWS}"
@@ -348,7 +362,13 @@ class _Builder:
         room = self.share.of(self.number[id(group)])
         stays = Stays(around, room, self.share.memory) if room and group.domain is None else None
         lasting = stays.lasting(group) if stays is not None else NOTHING
-        options, costs = plans(group, self.run.system, self.bindable, lasting)
+        alike, at = self.dealt.get(self.number[id(group)], (None, 0))
+        options, costs = plans(group, self.run.system, self.bindable, lasting,
+                               alike and alike.dealings[at], self.run.homes.near)  # fmt: skip
+        if alike is not None:
+            options, costs = alike.plans(at, options, costs)
+            if not options:
+                raise NoSchedule(Infeasible("groups dealt alike", f"a plan that is {alike.label()}", "there is none"))
         context = {
             "nests": [n.number for n in group.nests],
             "group": [n.instruction.name for n in group.nests],
@@ -387,12 +407,3 @@ class _Builder:
 
 def _count(body: tuple[Item, ...]) -> int:
     return sum(_count(i.body) if isinstance(i, Recurrence) else 1 for i in body)
-
-
-def _inside(parts: Sequence[Group | Around], around: tuple[Around, ...]) -> Iterator[tuple[Group, tuple[Around, ...]]]:
-    """Every group with the recurrent loops around it."""
-    for part in parts:
-        if isinstance(part, Around):
-            yield from _inside(part.parts, (*around, part))
-        else:
-            yield part, around

@@ -53,9 +53,8 @@ def wanted(trace: Trace, groups: Sequence[Group], taken: tuple[int, int], loop: 
     if taken[1] >= WORTH * taken[0]:
         return False
     nests = [[n.number for n in g.nests] for g in groups]
-    choice = Choice("carry", (NOTHING, HANDED_ON), {"loop": loop, "nests": nests, "behind": [*behind], "near": [*near]},
-                    tuple(map(float, taken)))  # fmt: skip
-    return trace.choose(choice) == HANDED_ON
+    context = {"loop": loop, "nests": nests, "behind": [*behind], "near": [*near], "dealt": False}
+    return trace.choose(Choice("carry", (NOTHING, HANDED_ON), context, tuple(map(float, taken)))) == HANDED_ON
 
 
 class _Row:

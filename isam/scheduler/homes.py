@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from math import gcd, prod
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from isam.caches import ALIASED, LINE, WAYS
 from isam.ir.affine import Affine
@@ -14,7 +14,10 @@ from isam.schedule.literals import is_literal, literal_dtype, literal_value
 from isam.schedule.tree import Place, Slot, Tile
 from isam.scheduler import move as mv
 from isam.scheduler.infeasible import Infeasible, NoSchedule
-from isam.system.graph import Memory, System
+from isam.system.graph import System
+
+if TYPE_CHECKING:
+    from isam.scheduler.near_homes import NearHome
 
 SHOWN = 4  # buffers named, largest first
 
@@ -70,7 +73,7 @@ class Homes:
         self.slots: dict[str, Slot] = {}
         self.folded: set[str] = set()
         self.kept: frozenset[str] = frozenset()
-        self.near: dict[str, Memory] = {}
+        self.near: dict[str, NearHome] = {}
         self._dtypes: dict[str, str] = {}
         self._bytes: dict[str, int] = {}  # of what of a temporary there is room for, of one instance
         for b in kernel.arguments:
@@ -78,7 +81,7 @@ class Homes:
 
     def of(self, buffer: str) -> str:
         """The memory that a buffer is at home in."""
-        return self.near[buffer].name if buffer in self.near else self.memory
+        return self.near[buffer].memory.name if buffer in self.near else self.memory
 
     def dtype(self, buffer: str) -> str:
         known = self._dtypes.get(buffer)
@@ -120,13 +123,13 @@ class Homes:
             if size < shape[d]:
                 self.folded.add(name)
                 shape[d] = size
-        apart = _spaced if name in self.folded and self.cached else None
+        apart = _spaced if name in self.folded and self.cached and name not in self.near else None
         place = self.places[name] = mv.home_place(name, home, tuple(shape), dtype, apart)
         outer = max(zip(place.strides, shape, strict=True), default=(size_of(dtype), 1))
         total = self._bytes[name] = outer[0] * outer[1] if prod(shape) else 0
         for share in fold.shares:
             total = share.room(total)
-        align = max(1, self.near[name].align) if name in self.near else LINE
+        align = max(1, self.near[name].memory.align) if name in self.near else LINE
         self.slots[name] = Slot(name, home, max(1, total), align, dtype=dtype, bound=name in self.kept)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import accumulate
 
@@ -10,6 +10,7 @@ from isam.ir.affine import Affine
 from isam.schedule.tree import Loop, Tile
 from isam.scheduler.homes import NO_FOLD, Fold, Share
 from isam.scheduler.near import Near
+from isam.scheduler.near_homes import NearHome
 from isam.scheduler.nests import Call
 from isam.scheduler.plan import Members, Plan
 from isam.scheduler.scope import Scope
@@ -45,11 +46,12 @@ class InGroup(Lifetimes):
     dead; ``leaf``: the nests of the present block; ``reads``: what its calls read of private temporaries, each with the
     position of the last that does; ``near``: where that lies, by buffer; ``done``: how many of them are over;
     ``dealt``: the dealt loops that we are in; ``box``: where each axis begins, and how long it is, in a piece of a
-    domain; ``now``: the same of the block of every loop that we are in.
+    domain; ``now``: the same of the block of every loop that we are in; ``at_home``: temporaries at home in a near
+    memory.
     """
 
-    def __init__(self, scope: Scope, plan: Plan, dealt: list[Loop]):
-        self.scope, self.plan, self.group, self.dealt = scope, plan, plan.group, dealt
+    def __init__(self, scope: Scope, plan: Plan, dealt: list[Loop], at_home: Mapping[str, NearHome]):
+        self.scope, self.plan, self.group, self.dealt, self.at_home = scope, plan, plan.group, dealt, at_home
         self.open: list[str] = []
         self.further: list[frozenset[str]] = []
         self.only: list[Members | None] = []
@@ -143,6 +145,8 @@ class InGroup(Lifetimes):
 
     def fold(self, tile: Tile) -> Fold:
         """Dimensions of a private temporary that need room for one block only, of the iterations of each instance."""
+        if tile.buffer in self.at_home:
+            return Fold(tuple(self._part(tile.buffer)))
         if tile.buffer not in self.folds:
             self.folds[tile.buffer] = self._folds(tile.buffer)
         found = self.folds[tile.buffer]
@@ -152,6 +156,14 @@ class InGroup(Lifetimes):
                for d, axis, const, block, size in found]  # fmt: skip
         axes = {axis for _, axis, _, _, _ in found}
         return Fold(tuple(out), tuple(self._share(n) for n in reversed(self.dealt) if n.axis in axes))
+
+    def _part(self, buffer: str) -> Iterator[tuple[int, Affine, int]]:
+        """Dimensions of which the present instance has a part, where that begins, and how long it is at most."""
+        for d, size in self.at_home[buffer].parts:
+            rows = (u.index[d] for n in self.group.nests for u in n.uses if u.buffer == buffer)
+            axes = next(rows).names
+            loop = next(n for n in self.dealt if n.axis in axes)
+            yield d, Affine.of(loop.var), size
 
     def _folds(self, buffer: str) -> list[tuple[int, str, int, int, int]] | None:
         """Per dimension that needs room for one block only the axis that indexes it, where it begins, the block in the

@@ -1,61 +1,94 @@
 """Temporaries at home in a near memory: groups hand them on in a slot there, whatever loops they are made in (SCH-10).
 
-A slot lies at the end of its memory; the groups work in what is left of that.
+A slot lies at the end of its memory; the groups work in what is left of that. Where each instance has such a memory, a
+slot of it is for the part that this instance makes and reads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from math import prod
 
+from isam.classes import dataclass
 from isam.ir.dtype import size_of
 from isam.ir.kernel import Buffer, Kernel
 from isam.scheduler.move import home_place, ways
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plan import Group
-from isam.scheduler.stays import MOST
+from isam.scheduler.stays import MOST, smaller
 from isam.system.graph import MANAGED, Memory, System
 
+Parts = tuple[tuple[int, int], ...]  # dimensions that are dealt out, and elements of the largest part of each
 
-def near_homes(kernel: Kernel, groups: Sequence[Group], system: System, apart: Collection[str]) -> dict[str, Memory]:
+
+@dataclass(frozen=True, slots=True)
+class NearHome:
+    """A ``memory`` that a temporary is at home in: all of it, or of each instance of the memory its part."""
+
+    memory: Memory
+    parts: Parts = ()
+
+    def room(self, buffer: Buffer) -> int:
+        """Bytes of the slot."""
+        grain = max(1, self.memory.align)
+        return -(-max(1, prod(_shape(buffer, self.parts)) * size_of(buffer.dtype)) // grain) * grain
+
+
+def near_homes(kernel: Kernel, groups: Sequence[Group], system: System, apart: Collection[str]) -> dict[str, NearHome]:
     """Per temporary that several groups touch, but for those ``apart``, the memory that can be its home: the first one
-    with room where all calls find it, or from which moves lead to where they do."""
+    with room where all calls find it, or from which moves lead to where they do. Memories that are there once."""
+    once = [m for m in able(system) if system.replica_of(m.name) is None]
+    whole: dict[str, Parts] = {b.name: () for b in kernel.buffers if b.role == "temp" and b.name not in apart}
+    return homes_in(once, kernel, groups, system, whole)
+
+
+def homes_in(
+    memories: Sequence[Memory], kernel: Kernel, groups: Sequence[Group], system: System, parts: Mapping[str, Parts]
+) -> dict[str, NearHome]:
+    """The same, in some memories. ``parts``: of each temporary asked about what one instance has of it."""
     uses: dict[str, list[tuple[int, Nest, Use]]] = {}
     for at, group in enumerate(groups):
         for nest, u in ((n, u) for n in group.nests for u in n.uses):
             uses.setdefault(u.buffer, []).append((at, nest, u))
-    able = [m for m in system.memories.values() if _able(m, system)]
-    left = {m.name: int(MOST * m.capacity) for m in able}
-    out: dict[str, Memory] = {}
-    for b in kernel.buffers if able else ():
+    left = {m.name: int(MOST * m.capacity) for m in memories}
+    out: dict[str, NearHome] = {}
+    for b in kernel.buffers if memories else ():
         mine = uses.get(b.name, [])
         several = len({at for at, _, _ in mine}) > 1
-        if b.role != "temp" or not several or b.name in apart or not all(d.is_constant for d in b.shape):
+        if b.name not in parts or not several or not all(d.is_constant for d in b.shape):
             continue
-        fit = (m for m in able if room(b, m) <= left[m.name] and all(_suits(b, n, u, m, system) for _, n, u in mine))
-        memory = next(fit, None)
-        if memory is not None:
-            out[b.name] = memory
-            left[memory.name] -= room(b, memory)
+        found = (NearHome(m, parts[b.name]) for m in memories)
+        fit = (h for h in found if h.room(b) <= left[h.memory.name])
+        home = next((h for h in fit if all(_suits(b, n, u, h, system) for _, n, u in mine)), None)
+        if home is not None:
+            out[b.name] = home
+            left[home.memory.name] -= home.room(b)
     return out
 
 
-def room(buffer: Buffer, memory: Memory) -> int:
-    """Bytes of a slot for all of a temporary."""
-    grain = max(1, memory.align)
-    return -(-max(1, prod(int(d) for d in buffer.shape) * size_of(buffer.dtype)) // grain) * grain
+def less_near(system: System, kernel: Kernel, near: Mapping[str, NearHome]) -> System:
+    """The machine with what is left of its memories."""
+    for name, home in near.items():
+        system = smaller(system, home.memory.name, home.room(kernel.buffer(name)))
+    return system
 
 
-def _able(m: Memory, system: System) -> bool:
-    """Whether a memory can be home to something: it has addresses, and is there once."""
-    addressed = m.kind == MANAGED and m.cells is None and not m.row
-    return addressed and m.name not in {system.home, *system.filled} and system.replica_of(m.name) is None
+def able(system: System) -> list[Memory]:
+    """The memories that can be home to something: those with addresses."""
+    addressed = (m for m in system.memories.values() if m.kind == MANAGED and m.cells is None and not m.row)
+    return [m for m in addressed if m.name not in {system.home, *system.filled}]
 
 
-def _suits(buffer: Buffer, nest: Nest, use: Use, memory: Memory, system: System) -> bool:
+def _shape(buffer: Buffer, parts: Parts) -> tuple[int, ...]:
+    """What there is room for."""
+    return tuple(dict(parts).get(d, int(n)) for d, n in enumerate(buffer.shape))
+
+
+def _suits(buffer: Buffer, nest: Nest, use: Use, home: NearHome, system: System) -> bool:
     """Whether an operand of whatever call of a nest begins where an access to a memory may, and lies there or is
     brought from there and back without passing by home."""
-    strides = home_place(buffer.name, memory.name, tuple(int(d) for d in buffer.shape), buffer.dtype).strides
+    memory = home.memory
+    strides = home_place(buffer.name, memory.name, _shape(buffer, home.parts), buffer.dtype).strides
     for row, stride in zip(use.index, strides, strict=True):
         begin = row.const + sum(c * nest.origin.get(a, 0) for a, c in row.terms)
         steps = [begin, *(c * _step(nest, a) for a, c in row.terms)]

@@ -143,7 +143,8 @@ class Plan:
     ``double_buffered``: depths of the order whose loops hold two blocks in an iteration, so that what is staged for one
     may be brought while the other is worked on. ``deals``: for the first depths of the order, how their blocks are
     dealt to instances (``first`` is that of the first block). ``even``: blocks are as even as they can be. ``alone``:
-    depths whose loops only some nests have, which: others that have the axis do the whole block at once."""
+    depths whose loops only some nests have, which: others that have the axis do the whole block at once. ``units``:
+    what the parts that an axis is dealt out in are multiples of for the sake of other groups."""
 
     group: Group
     order: tuple[tuple[str, int], ...]
@@ -154,6 +155,7 @@ class Plan:
     deals: tuple[Deal, ...] = ()
     even: bool = False
     alone: tuple[tuple[int, Members], ...] = ()
+    units: tuple[tuple[str, int], ...] = ()
 
     def __str__(self) -> str:
         return self.label()
@@ -216,7 +218,7 @@ class Plan:
     def grain(self, axis: str) -> int:
         """What the parts that an axis is dealt out in are multiples of: what one call takes, and panels that were laid
         out before, for all of them."""
-        grain = self.group.unit(axis)
+        grain = lcm(self.group.unit(axis), dict(self.units).get(axis, 1))
         cuts = ((s.buffer, dim, wide) for s in self.stages if s.at_bind for dim, wide in s.cut)
         for buffer, dim, wide in cuts:
             for u in (u for n in self.group.nests for u in n.uses if u.buffer == buffer):

@@ -7,7 +7,7 @@ rest is what the groups work in.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from math import prod
 
@@ -141,6 +141,15 @@ def shares(options: Sequence[Sequence[tuple[int, float]]], memory: str, room: in
     if not used:
         return [Share()], [nothing]
     return [Share(), Share(memory, rooms)], [nothing, seconds]
+
+
+def inside(parts: Sequence[Group | Around], around: tuple[Around, ...]) -> Iterator[tuple[Group, tuple[Around, ...]]]:
+    """Every group with the recurrent loops around it."""
+    for part in parts:
+        if isinstance(part, Around):
+            yield from inside(part.parts, (*around, part))
+        else:
+            yield part, around
 
 
 def _written(item: Recurrence) -> set[str]:

@@ -43,7 +43,7 @@ class Walk:
         self.calls: dict[object, list[Call]] = {}
         self.filling: frozenset[int] = frozenset()  # stages whose boxes are brought piece by piece where we are
         self.stager = Stager(run, plan, bind, stays, self.dealt)
-        self.lives = run.data.lifetimes = InGroup(run.scope, plan, self.dealt)
+        self.lives = run.data.lifetimes = InGroup(run.scope, plan, self.dealt, run.homes.near)
 
     def start(self, begin: Mapping[str, Affine] | None = None, held: Collection[Key] = ()) -> tuple[Key, ...]:
         """Runs the whole group; what is near once it is done. ``begin``: where axes begin that it is a part of;

@@ -10,6 +10,7 @@ import pytest
 
 import isam
 from isam.compiler.job import Job
+from isam.compiler.variants import ALIKE
 from isam.cost.timeline import timeline
 from isam.ir.interp import run
 from isam.ir.text import parse
@@ -76,10 +77,20 @@ def test_whole_parts_take_less_time_and_fewer_steps_hardly_more() -> None:
 
 
 def test_the_loop_stays_as_written_where_parts_would_take_longer() -> None:
-    job = compiled(CELL, {**SIZES, "B": 1, "X": 64}, load_system("casestudy"))
+    job = compiled(CELL, {**SIZES, "B": 1, "X": 16}, load_system("casestudy"))
     assert job.cover is not None
     assert len(job.others) == 1, "parts were offered"
     assert not job.cover.steps
+
+
+def test_products_of_whole_parts_lie_where_their_steps_read_them() -> None:
+    """With the groups of a part on one instance, parts of a single row take less time, too."""
+    sizes = {**SIZES, "B": 1, "X": 64}
+    job = compiled(CELL, sizes, load_system("casestudy"), check=True)
+    assert job.taken is not None
+    assert job.taken.ahead[-1] == ALIKE
+    for steps in (0, 2, 31, 67):
+        judge(CELL, sizes, job, seed=steps, run_time={"T": steps})
 
 
 def test_sizes_worked_out_from_others_are_sizes_of_compiled_code() -> None:

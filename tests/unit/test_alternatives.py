@@ -136,7 +136,7 @@ class LargeCalls(Greedy):
 def test_locality_fuses_what_touches_a_buffer_in_common(on: str):
     case = CASES["requantised_matmul"]
     jobs = [run_stages(new_job(case.load(), simulated(on), case.small[-1], a)) for a in (LargeCalls(), Locality())]
-    fused = [sum(d.label == "True" for d in j.trace.decisions if d.point == "fuse") for j in jobs]
+    fused = [sum(d.label == "True" for d in j.schedule.trace.decisions if d.point == "fuse") for j in jobs]
     assert fused[1] > fused[0]
     judge(case.load(), case.small[-1], jobs[1])
 

@@ -7,9 +7,12 @@ that fill a block badly, boxes that are read more often than they fit), or secon
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from isam.scheduler.plan import Group, Plan, in_order
 from isam.scheduler.plans.boxes import NOTHING, Lasting
 from isam.scheduler.plans.conflicts import spread
+from isam.scheduler.plans.dealing import Dealing
 from isam.scheduler.plans.register import across, blocks, least, operand_memories
 from isam.scheduler.plans.shared_home import side_by_side
 from isam.scheduler.plans.single import blocked, plain, whole
@@ -22,9 +25,16 @@ CACHED = 16  # of them where caches tell register blocks apart
 
 
 def plans(
-    group: Group, system: System, bindable: frozenset[str], lasting: Lasting = NOTHING
+    group: Group,
+    system: System,
+    bindable: frozenset[str],
+    lasting: Lasting = NOTHING,
+    dealing: Dealing | None = None,
+    near: Collection[str] = (),
 ) -> tuple[list[Plan], list[float]]:
-    """Plans for a group, the plainest first: one call per innermost iteration, loops as the kernel states them."""
+    """Plans for a group, the plainest first: one call per innermost iteration, loops as the kernel states them.
+    ``dealing``: the one that they have where a memory lies on the way, if that is given; ``near``: what is at home
+    near."""
     main = group.main
     out: list[tuple[Plan, float]] = [(plain(group), float(1 << 60))]
     if operand_memories(main, system):
@@ -33,7 +43,7 @@ def plans(
         ways: list[tuple[Plan, float]] = []
         for memory in between(main, system):
             kept = lasting if lasting.memory in ("", memory.name) else NOTHING
-            ways += staged(group, main, system, found, memory, kept)
+            ways += staged(group, main, system, found, memory, kept, dealing, near)
         out += sorted(ways, key=lambda w: w[1])[:MOST]
         for block in () if ways else found:
             plan = blocked(group, main, block, system, bindable)

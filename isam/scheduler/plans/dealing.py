@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import combinations
 from math import ceil, prod
 
 from isam.schedule.tree import Deal
 from isam.scheduler.nests import Nest
 from isam.scheduler.plan import Group
+from isam.scheduler.trim import even_segments
 from isam.system.graph import Memory, System
 
 BUSY = 0.75  # of the most instances that any dealing uses
@@ -54,6 +56,25 @@ def _rows_first(main: Nest) -> list[str]:
     return list(dict.fromkeys([*written, *main.axes]))
 
 
+def cut(
+    axes: tuple[str, ...], lengths: Sequence[int], units: Sequence[int], ways: Sequence[int], name: str
+) -> Dealing:
+    """A dealing of axes in so many parts each, at most, all multiples of the units; nothing where one of them stays
+    whole. The same for all groups that have as long axes."""
+    blocks, parts = [], []
+    for length, unit, n in zip(lengths, units, ways, strict=True):
+        blocks.append(ceil(ceil(length / unit) / n) * unit)
+        parts.append(sum(s.count for s in even_segments(length, blocks[-1], unit)))
+    if any(p < 2 or p > n for p, n in zip(parts, ways, strict=True)):
+        return ()
+    return _deals(axes, blocks, parts, name)
+
+
+def _deals(axes: Sequence[str], blocks: Sequence[int], parts: Sequence[int], name: str) -> Dealing:
+    strides = [prod(parts[i + 1 :]) for i in range(len(parts))]
+    return tuple((a, b, Deal(name, 0, s)) for a, b, s in zip(axes, blocks, strides, strict=True))
+
+
 def _cut(
     group: Group, main: Nest, axes: tuple[str, ...], ways: tuple[int, ...], name: str
 ) -> tuple[list[int], Dealing]:
@@ -66,5 +87,4 @@ def _cut(
         parts.append(sum(s.count for s in group.parts(a, main.length(a), size, even=True)))
     if any(p < 2 for p in parts) or any(p > n for p, n in zip(parts, ways, strict=True)):
         return [], ()
-    strides = [prod(parts[i + 1 :]) for i in range(len(parts))]
-    return parts, tuple((a, b, Deal(name, 0, s)) for a, b, s in zip(axes, blocks, strides, strict=True))
+    return parts, _deals(axes, blocks, parts, name)

@@ -119,7 +119,8 @@ class Divided:
     @cached_property
     def brought(self) -> list[tuple[Use, Edge]]:
         """Those that moves bring from home to the memory, with what brings them."""
-        return [(u, edge) for u in self.read if (edge := self.machine.inward(u.dtype)) is not None]
+        away = [u for u in self.read if u.buffer not in self.machine.near]
+        return [(u, edge) for u in away if (edge := self.machine.inward(u.dtype)) is not None]
 
     @cached_property
     def written(self) -> list[Use]:

@@ -29,11 +29,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Machine:
-    """What the main nest of a group meets on a machine."""
+    """What the main nest of a group meets on a machine; ``near``: what is at home near."""
 
     main: Nest
     system: System
     memory: Memory
+    near: frozenset[str] = frozenset()
     _home: dict[tuple[str, str], list[Edge]] = field(default_factory=dict, compare=False)
 
     @cached_property
@@ -243,10 +244,12 @@ class Estimate:
             tiles = prod(-(-self.of.lengths[a] // self.main.unit(a)) for a in self.of.axes(u))
             size, tile = size_of(u.dtype) * prod(self.of.lengths[a] for a in self.of.axes(u)), self.of.tile(u)
             inside = self.of.largest
-            back = self.machine.inward(u.dtype)
+            back = None if u.buffer in self.machine.near else self.machine.inward(u.dtype)
             if back is not None and u.buffer in self.plan.group.private:  # and back, for those who read them
                 out.append((back.issuer, back.seconds(tiles, size, self.of.instances)))
             way, joined = self.machine.way_home(u.homes[0], u.dtype), self.of.joined(u)
+            if u.buffer in self.machine.near:
+                way, joined = way[:1], 0
             for n, edge in enumerate(way, 1):
                 moves, those = (joined * self.of.pieces, joined) if joined and n == len(way) else (tiles, inside)
                 out.append((edge.issuer, edge.seconds(moves, size, self.of.instances)))

@@ -7,7 +7,7 @@ Combinations of register block, dealing, loop order, chunk of the reduction and 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from itertools import chain, product
 from math import ceil, prod
@@ -62,13 +62,22 @@ def _nearest(use: Use, system: System) -> str | None:
 
 
 def staged(
-    group: Group, main: Nest, system: System, blocks: list[Block], memory: Memory, lasting: Lasting = NOTHING
+    group: Group,
+    main: Nest,
+    system: System,
+    blocks: list[Block],
+    memory: Memory,
+    lasting: Lasting = NOTHING,
+    dealing: Dealing | None = None,
+    near: Collection[str] = (),
 ) -> list[tuple[Plan, float]]:
-    """Plans that bring boxes to a memory ahead of their use, with their predicted seconds, in no particular order."""
-    machine = Machine(main, system, memory)
-    uses = _passing(group, main, system, memory)
+    """Plans that bring boxes to a memory ahead of their use, with their predicted seconds, in no particular order.
+    ``dealing``: of all of them, if that is given; ``near``: what is at home near, and is not brought."""
+    machine = Machine(main, system, memory, frozenset(near))
+    uses = {b: u for b, u in _passing(group, main, system, memory).items() if b not in near}
     bands = _bands(main, memory, uses)
-    pairs = list(product(_varied(main, blocks), dealings(group, main, system, memory)))
+    ways = dealings(group, main, system, memory) if dealing is None else [dealing]
+    pairs = list(product(_varied(main, blocks), ways))
     pairs.sort(key=lambda p: _rough(group, machine, *p))
     out: dict[object, tuple[Plan, float, float]] = {}
     turns = set[object]()
