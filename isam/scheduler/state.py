@@ -231,7 +231,7 @@ class MachineState:
         """The first free run of ``units`` cells or (aligned) bytes behind what was put there last, so that what has
         just been given up is not waited for; else the lowest; or None. Counted registers have no addresses to wait for.
         """
-        begin = 0 if memory.kind == COUNTED else self.next.get(memory.name, 0)
+        begin = 0 if memory.kind == COUNTED and len(self.system.units) == 1 else self.next.get(memory.name, 0)
         used = self._runs.get(memory.name, [])
         at = self._room_from(memory, units, begin, used)
         return self._room_from(memory, units, 0, used) if at is None and begin else at

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from isam.ir.dtype import size_of
 from isam.scheduler.nests import Use
-from isam.scheduler.plans.register import live, together
+from isam.scheduler.plans.register import live, together, unroll_order
+from isam.scheduler.plans.rotation import pace
 from isam.scheduler.plans.traffic import brought
 from isam.scheduler.trim import even_segments
 from isam.system.graph import COUNTED
@@ -30,6 +31,7 @@ class Divided:
         self.instances = prod(-(-self.main.length(a) // n) for a, n in dealt)
         self._axes: dict[int, frozenset[str]] = {}  # of uses of the main nest, by identity
         self._tiles: dict[int, tuple[float, float]] = {}
+        self._compute: dict[int | None, float] = {}
 
     @cached_property
     def blocks(self) -> list[tuple[int, dict[str, int]]]:
@@ -46,9 +48,18 @@ class Divided:
         return sum(edge.seconds(0, self.tiles(u)[1], self.instances) for u, edge in self.brought)
 
     @cached_property
-    def compute(self) -> float:
-        """Seconds of the calls of one instance; members of a cluster share those of a register block."""
-        return sum(n * self.step(tiles) for n, tiles in self.blocks) * self.steps
+    def unroll(self) -> list[str]:
+        """The parallel axes of a register block, outermost first."""
+        per = {a: -(-w // self.main.unit(a)) for a, w in self.width.items()}
+        return unroll_order(self.main, per, self.machine.room)
+
+    def compute(self, unrolled: int | None) -> float:
+        """Seconds of the calls of one instance, ``unrolled`` steps in an iteration (None: no loop is around a block),
+        each as soon as its operands are there; members of a cluster share those of a register block."""
+        if unrolled not in self._compute:
+            paced = sum(n * max(self.step(t), pace(self, t, unrolled)) for n, t in self.blocks)
+            self._compute[unrolled] = paced * self.steps
+        return self._compute[unrolled]
 
     def step(self, tiles: dict[str, int]) -> float:
         """Seconds of one step of a block's reduction: its calls, but each waits for the one that added to the same

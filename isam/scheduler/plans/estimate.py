@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class Edge:
     """Seconds that a move along an edge keeps its issuer: ``setup`` and per byte; ``shared``: bytes per second that all
     instances have together, where that is less (0: no such limit); ``limits``: what one call takes along its axes, of
-    which ``burst`` are a command."""
+    which ``burst`` are a command; ``latency``: seconds until what a move brings is there, if that is later."""
 
     issuer: str
     setup: float
@@ -39,11 +39,16 @@ class Edge:
     shared: float
     limits: tuple[int | None, ...] = ()
     burst: int = 1
+    latency: float = 0.0
 
     def seconds(self, moves: float, size: float, instances: int) -> float:
         """For so many moves of so many bytes in all, on each of the instances."""
         per_byte = max(self.per_byte, instances / self.shared if self.shared else 0.0)
         return moves * self.setup + size * per_byte
+
+    def arrival(self, size: int) -> float:
+        """Until one move of so many bytes has brought them."""
+        return max(self.latency, self.seconds(1, size, 1))
 
     def commands(self, sides: tuple[int, ...]) -> int:
         """How many bring a box: calls along its innermost dimension may share one."""
@@ -123,7 +128,8 @@ class Machine:
             ins = self.system.instructions[m.by]
             limits = tuple(s.most for s in ins.spans.values())
             setup = (cost.setup or cost.issue or ASSUMED) / clock
-            found.append(Edge(m.issuer, setup, per_byte, shared, limits, ins.burst.most))
+            late = (cost.latency or 0.0) / clock
+            found.append(Edge(m.issuer, setup, per_byte, shared, limits, ins.burst.most, late))
         return min(found, key=lambda e: (e.per_byte, e.setup), default=None)
 
 
@@ -150,7 +156,7 @@ class Estimate:
             share = min(share for share, _, _ in pieces)
             alone = self._longest([*((i, t * share) for i, t in ahead), *((i, t) for _, i, t in pieces)], share)
             time = alone + (1 - share) * time
-        return time + waited + self._stores[1] + self.of.drained[0] + self.drained + self._replaced()
+        return time + waited + self._stores[1] + self.of.drained[0] + self.drained
 
     @cached_property
     def drained(self) -> float:
@@ -186,7 +192,13 @@ class Estimate:
             busy[issuer] += t
         for issuer, t in (*self._stores[0], *self.of.registers):
             busy[issuer] = busy.get(issuer, 0.0) + t * share
-        return max([self.of.compute * share, *busy.values()])
+        return max([self._compute * share, *busy.values()])
+
+    @cached_property
+    def _compute(self) -> float:
+        """Seconds of calls: iterations of the innermost loop have tiles where those of the one before did."""
+        unrolled = next((-(-n // self.main.unit(a)) for a, n in reversed(self.plan.order) if a in self.main.reduced), 0)
+        return self.of.compute(unrolled if self.of.steps > unrolled else None)
 
     def _in_pieces(self) -> list[tuple[float, str, float]]:
         """Boxes that come in pieces: in which share of the time, who brings them, its seconds."""
@@ -230,33 +242,6 @@ class Estimate:
             moves *= 1 if box is None or box.stays else edge.commands(box.sides)
             seconds = edge.seconds(moves, size, self.of.instances)
             out.append((u, edge, seconds / self.trips if box is not None and box.stays else seconds))
-        return out
-
-    def _replaced(self) -> float:
-        """Seconds in which the calls on a tile have to end before the next one takes its place: where there is no room
-        for two, and at the begin of every iteration of the innermost loop, whose tiles lie where those of the one
-        before did."""
-        machine, out, again = self.machine, 0.0, 0.0
-        unrolled = next((-(-n // self.main.unit(a)) for a, n in reversed(self.plan.order) if a in self.main.reduced), 1)
-        for u in self.of.read:
-            home = u.homes[0] if u.homes else machine.system.home
-            edge = machine.edge(machine.memory.name, home, u.dtype)
-            if edge is None:
-                continue
-            if machine.cells(home) < 2 * machine.tile(home, self.of.tile(u)):
-                out += self.of.tiles(u)[0] * (machine.latency - machine.call)
-            elif self.of.steps > unrolled:
-                again = max(again, self._begun(u, unrolled, edge.seconds(1, self.of.tile(u), 1)))
-        return out + again
-
-    def _begun(self, use: Use, unrolled: int, move: float) -> float:
-        """Seconds in which iterations of so many steps wait to begin: a tile of the operand is brought when all calls
-        on the one that lies there have ended."""
-        out, axes = 0.0, self.of.axes(use)
-        for n, tiles in self.of.blocks:
-            calls = -(-prod(t for a, t in tiles.items() if a not in axes) // self.machine.members)
-            behind = (calls - 1) * self.machine.call + self.machine.latency + move
-            out += n * (self.of.steps / unrolled - 1) * max(0.0, behind - unrolled * self.of.step(tiles))
         return out
 
     @cached_property
