@@ -236,6 +236,13 @@ class MachineState:
         at = self._room_from(memory, units, begin, used)
         return self._room_from(memory, units, 0, used) if at is None and begin else at
 
+    def rooms(self, memory: Memory, units: int) -> Iterator[int]:
+        """Where ``units`` cells of a memory are free, lowest first."""
+        at = 0
+        for first, count in (*self._runs.get(memory.name, ()), (memory.limit, 0)):
+            yield from range(at, first - units + 1)
+            at = max(at, first + count)
+
     @staticmethod
     def _room_from(memory: Memory, units: int, begin: int, used: list[tuple[int, int]]) -> int | None:
         align = 1 if memory.cells is not None else max(1, memory.align)

@@ -25,6 +25,7 @@ from isam.scheduler.staging import Stager
 from isam.scheduler.state import Key, MachineState, Since
 from isam.scheduler.stays import Stays
 from isam.scheduler.trim import Env, Segment
+from isam.scheduler.turns import Turns
 
 Step = tuple[Affine, int]  # where a call begins along an axis, and how much of it it takes
 
@@ -42,6 +43,7 @@ class Walk:
         self.clip: Clip | None = None  # of the box that we are in
         self.calls: dict[object, list[Call]] = {}
         self.filling: frozenset[int] = frozenset()  # stages whose boxes are brought piece by piece where we are
+        self.leaving: tuple[Key, ...] = ()  # what goes home once the boxes of the next block are on their way
         self.stager = Stager(run, plan, bind, stays, self.dealt)
         self.lives = run.data.lifetimes = InGroup(run.scope, plan, self.dealt)
 
@@ -98,6 +100,7 @@ class Walk:
         if not members:
             return
         data, scope = self.run.data, self.run.scope
+        leaving, self.leaving = self.leaving, ()
         key = (
             d,
             tuple(sorted(env.items())),
@@ -105,6 +108,7 @@ class Walk:
             tuple((v, scope.variables[v], scope.ranges[v]) for v in scope.names),
             data.state.signature(),
             self.filling,
+            leaving,
             frozenset().union(*self.lives.further),
         )
         hit = self.memo.get(key)
@@ -113,6 +117,7 @@ class Walk:
             was = self.filling
             with scope.recording() as nodes:
                 self._stages(d, env, members)
+                self._leave(leaving)
                 self._level_body(d, env, members)
             self.filling = was
             hit = (_shared(nodes), data.state, data.since)
@@ -244,11 +249,23 @@ class Walk:
     def _left(self, axis: str, before: frozenset[Key]) -> None:
         """A block of the axis that is no loop is done: what only it could see goes home, as at the end of a loop; what
         was there ``before`` stays."""
-        data, uses = self.run.data, [u for n in self.group.nests for u in n.uses]
-        for key in data.state.of_any() if self.plan.even else ():
+        self._leave(self.own(axis, before))
+
+    def own(self, axis: str, before: frozenset[Key]) -> tuple[Key, ...]:
+        """What is there, was not ``before``, and is seen by this block of the axis alone."""
+        if not self.plan.even:
+            return ()
+        uses, out = [u for n in self.group.nests for u in n.uses], []
+        for key in self.run.data.state.of_any():
             mine = [any(axis in row.names for row in u.index) for u in uses if u.buffer == key[1].buffer]
-            if mine and all(mine) and key not in before and key in data.state.copies:
-                data.evict(key)
+            if mine and all(mine) and key not in before:
+                out.append(key)
+        return tuple(out)
+
+    def _leave(self, leaving: tuple[Key, ...]) -> None:
+        for key in leaving:
+            if key in self.run.data.state.copies:
+                self.run.data.evict(key)
 
     # -- the innermost block -----------------------------------------------------------------------------------------
     def _block(self, env: Env, members: Members) -> None:
@@ -270,8 +287,10 @@ class Walk:
                 run.data.later[t].append(at)
         done = 0
         self.lives.begin(calls)
+        run.data.turns = turns = Turns(len(calls) if len(run.system.units) > 1 else 0)
         for step in steps:
             begin, done = done, done + len(step)
+            turns.now = begin
             for at in range(begin, done):
                 for t in touched[at]:
                     run.data.later[t].pop()
@@ -281,11 +300,13 @@ class Walk:
                 no.nest = step[0][0].number if no.nest is None else no.nest
                 raise
             self.lives.done = done
+            if turns.calls:
+                turns.use(run.data.state, (k for at in range(begin, done) for t in touched[at] for k in run.data.state.holding(t)))
             for at in range(begin, done):
                 for t in dict.fromkeys(touched[at]):
                     if last[t] == at:
                         run.release(t, crowded)
-        run.data.later, run.data.wider = {}, {}
+        run.data.later, run.data.wider, run.data.turns = {}, {}, Turns()
         self.lives.begin([])
 
     def _crowded(self, calls: list[Call]) -> bool:

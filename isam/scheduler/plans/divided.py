@@ -67,6 +67,14 @@ class Divided:
         calls = -(-prod(tiles.values()) // self.machine.members) * self.machine.call
         return max(calls, self.machine.latency) if self.steps > 1 else calls
 
+    @property
+    def inside(self) -> float:
+        """Seconds of calls and of what they are brought, as if there were no loops."""
+        busy: dict[str, float] = {}
+        for issuer, t in self.registers:
+            busy[issuer] = busy.get(issuer, 0.0) + t
+        return max([self.compute(None), *busy.values()])
+
     @cached_property
     def steps(self) -> int:
         """Steps of the reduction."""

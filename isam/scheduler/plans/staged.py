@@ -68,7 +68,7 @@ def staged(
     machine = Machine(main, system, memory)
     uses = _passing(group, main, system, memory)
     bands = _bands(main, memory, uses)
-    pairs = list(product(_varied(main, blocks), dealings(group, main, system, memory)))
+    pairs = list(product(_varied(machine, blocks), dealings(group, main, system, memory)))
     pairs.sort(key=lambda p: _rough(group, machine, *p))
     out: dict[object, tuple[Plan, float, float]] = {}
     turns = set[object]()
@@ -170,15 +170,20 @@ def _rough(group: Group, machine: Machine, block: Block, deals: Dealing) -> floa
     return max(Estimate(divided, plan, {}).inside, divided.streaming)
 
 
-def _varied(main: Nest, blocks: list[Block]) -> list[Block]:
-    """The best blocks, and those that bring the fewest tiles per call."""
+def _varied(machine: Machine, blocks: list[Block]) -> list[Block]:
+    """The best blocks, those that bring the fewest tiles per call, and those that leave rooms for tiles to come in time.
+    """
+    main = machine.main
 
     def brought(block: Block) -> float:
         per = dict(block.tiles)
         tiles = sum(prod(per.get(a, 1) for a in axes_of(u)) for u in main.uses if u.reads and not u.writes)
         return tiles / prod(per.values())
 
-    return list(dict.fromkeys([*blocks[:BLOCKS], *sorted(blocks, key=brought)[:BLOCKS]]))
+    def steady(block: Block) -> float:
+        return Divided(machine, _widths(main, block), ()).inside
+
+    return list(dict.fromkeys([*(w for by in (steady, brought, lambda b: b.cost) for w in sorted(blocks, key=by)[:BLOCKS])]))
 
 
 # -- loops ------------------------------------------------------------------------------------------------------------

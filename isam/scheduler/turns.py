@@ -1,0 +1,42 @@
+"""Cells in turn: of those that are free, what is brought takes the one that calls have left alone for longest, so that
+a move need not wait for a call that has only just been given to a unit.
+
+The body of a loop names its cells once and for all: one that a call takes near the end of an iteration is taken again
+by those at the begin of the next, so that the way there counts as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import inf
+
+from isam.scheduler.state import Key, MachineState
+from isam.system.graph import Memory
+
+
+class Turns:
+    """Of a block of so many ``calls``: when each cell was used first and last, in calls. ``now``: the present one."""
+
+    def __init__(self, calls: int = 0):
+        self.calls, self.now = calls, 0
+        self._used: dict[tuple[str, int], tuple[int, int]] = {}
+
+    def use(self, state: MachineState, keys: Iterable[Key]) -> None:
+        """The present call uses these copies."""
+        for key in keys:
+            cell = state.copies[key].place.cell
+            for n in range(state.copies[key].units) if cell is not None else ():
+                first, _ = self._used.get((key[0], cell + n), (self.now, 0))
+                self._used[key[0], cell + n] = first, self.now
+
+    def find(self, state: MachineState, memory: Memory, units: int) -> int | None:
+        """Where in a memory there is room for so many cells or bytes."""
+        at = state.find_room(memory, units)
+        if at is None or memory.cells is None or not self.calls or self._apart(memory.name, at, units) == inf:
+            return at
+        return max(state.rooms(memory, units), key=lambda n: self._apart(memory.name, n, units))
+
+    def _apart(self, memory: str, at: int, units: int) -> float:
+        """How many calls are between those that use some cells, and now."""
+        used = (self._used.get((memory, at + n)) for n in range(units))
+        return min((min(self.now - last, self.calls + first - self.now) for first, last in filter(None, used)), default=inf)
