@@ -20,6 +20,7 @@ from isam.scheduler.tiles import disjoint, mentions
 from isam.system.graph import System
 
 Located = tuple[Use, Tile, Key | None]  # an operand, what it covers, and its copy's name; None: it stays at home
+EVEN = 0.01  # of the price of a tile, for a memory that is full: among equals the one with more room is taken
 AHEAD = 16  # calls among which one that may start with another is looked for
 Landed = tuple[Key | None, Tile, bool]  # where an output lands, and whether that copy was the only fresh one before
 
@@ -196,7 +197,7 @@ class DryRun:
             return options[0].memories
         bids = [{m: self._bid(u, t, m) for m in {o.memories[n] for o in options}}
                 for n, (u, t) in enumerate(zip(nest.uses, tiles, strict=True))]  # fmt: skip
-        room: dict[tuple[str, int], bool] = {}
+        room: dict[tuple[str, int], float] = {}
         costs = [self._price([bid[m] for bid, m in zip(bids, o.memories, strict=True)], room) for o in options]
         context = {"instruction": nest.instruction.name, "tiles": [str(t) for t in tiles]}
         return self.trace.choose(Choice("place", options, context, costs)).memories
@@ -220,23 +221,26 @@ class DryRun:
         price = (1 if use.reads else 0.25) + 2 * any(state.copies[k].dirty for k in state.holding(tile))
         return price, memory, 0 if memory == self.homes.of(tile.buffer) else self.data.fit.units(memory, tile)
 
-    def _price(self, bids: list[tuple[float, str, int]], room: dict[tuple[str, int], bool]) -> float:
+    def _price(self, bids: list[tuple[float, str, int]], room: dict[tuple[str, int], float]) -> float:
         """What a placement costs: tiles to be brought, others that would have to go for them, dirty ones above all.
-        ``room``: whether a memory has room for so much, as far as that is known."""
+        ``room``: what it costs to put so much into a memory, as far as that is known."""
         needed: dict[str, int] = {}
         for _, m, units in bids:
             if units:
                 needed[m] = needed.get(m, 0) + units
         for key in needed.items():
             if key not in room:
-                room[key] = self._has_room(*key)
-        return sum([price for price, _, _ in bids]) + sum([not room[key] for key in needed.items()])
+                room[key] = self._crowded(*key)
+        return sum([price for price, _, _ in bids]) + sum([room[key] for key in needed.items()])
 
-    def _has_room(self, memory: str, units: int) -> bool:
+    def _crowded(self, memory: str, units: int) -> float:
+        """What it costs that there is no more room for so much; a little, that few cells are left to what comes next.
+        """
         there, state = self.system.memories[memory], self.data.state
-        if there.cells is not None:
-            return units <= there.cells - state.taken(memory)
-        return state.find_room(there, units) is not None
+        if there.cells is None:
+            return float(state.find_room(there, units) is None)
+        full = (state.taken(memory) + units) / there.cells
+        return 1.0 if full > 1 else EVEN * full
 
     def release(self, tile: Tile, crowded: bool) -> None:
         """After its last use in a block: copies that no later iteration can use make room at once; where the block's
