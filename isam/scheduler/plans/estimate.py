@@ -87,9 +87,14 @@ class Machine:
         return self.call + behind / max(u.clock for u in self.system.units_of(self.main.instruction.name))
 
     @cached_property
+    def units(self) -> frozenset[str]:
+        """Those that work on the nest's calls."""
+        return frozenset(u.name for u in self.system.units_of(self.main.instruction.name))
+
+    @cached_property
     def members(self) -> int:
         """Units that work on the nest's calls at a time."""
-        return len(self.system.units_of(self.main.instruction.name))
+        return len(self.units)
 
     def cells(self, memory: str) -> int:
         """How much a memory holds: cells, or bytes."""
@@ -192,7 +197,30 @@ class Estimate:
             busy[issuer] += t
         for issuer, t in (*self._stores[0], *self.of.registers):
             busy[issuer] = busy.get(issuer, 0.0) + t * share
-        return max([self._compute * share, *busy.values()])
+        behind, wait = self._behind if ahead else ("", 0.0)
+        near = {issuer for issuer, _ in self.of.registers if issuer != behind}
+        return max([(self._compute + wait) * share, *(t + wait * share * (i in near) for i, t in busy.items())])
+
+    @cached_property
+    def _behind(self) -> tuple[str, float]:
+        """Seconds in which what a block needs waits, in the order of moves of one unit, behind the results of the block
+        before, which wait for its calls; and the unit."""
+        blocks, loop = sum(n for n, _ in self.of.blocks), self.block_loop
+        leaving: dict[str, float] = {}
+        for issuer, t in self._stores[0]:
+            leaving[issuer] = leaving.get(issuer, 0.0) + t / blocks
+        waits: dict[str, tuple[float, float]] = {}
+        for u, edge in self.of.brought if loop is not None else ():
+            x = self.boxes.get(u.buffer)
+            if edge.issuer in leaving and x is not None and x.double_buffered:
+                several = 2 if loop in self.plan.double_buffered and x.depth <= loop + 1 else 1  # one comes ahead of these
+                times = min(x.times, blocks) / several
+                most, seconds = waits.get(edge.issuer, (0.0, 0.0))
+                seconds += times * edge.seconds(1, x.size, self.of.instances)
+                waits[edge.issuer] = max(most, times), seconds
+        found = ((t * leaving[issuer] + s, issuer) for issuer, (t, s) in waits.items())
+        wait, issuer = max(found, default=(0.0, ""))
+        return issuer, wait
 
     @cached_property
     def _compute(self) -> float:

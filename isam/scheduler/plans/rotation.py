@@ -17,14 +17,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Stay:
-    """Of an operand's tiles in one step of a block: the cells (or bytes) that all take, and the seconds for which one
-    stays, those ``between`` the first call on it and the last and those ``around``; ``in_a_row``: these calls are on
-    nothing else of it."""
+    """Of an operand in one step of a block: how many ``tiles`` are brought, the ``cells`` (or bytes) that one takes,
+    the seconds from the begin of its move until calls may read it (``arrival``), and from the first of these to the
+    last (``between``); ``in_a_row``: they are on nothing else of the operand; ``own``: a unit that makes such calls
+    brings it."""
 
-    units: int
-    around: float
+    tiles: int
+    cells: int
+    arrival: float
     between: float
     in_a_row: bool
+    own: bool
 
 
 def pace(of: Divided, tiles: dict[str, int], unrolled: int | None) -> float:
@@ -34,36 +37,52 @@ def pace(of: Divided, tiles: dict[str, int], unrolled: int | None) -> float:
     found = {n: s for n, u in enumerate(of.main.uses) if (s := _stay(of, u, tiles, room.sizes[n])) is not None}
     if not found:
         return 0.0
-    block, step = together(of.main, tiles), of.step(tiles)
-    least = max(s.around + s.between for s in found.values()) / unrolled if unrolled else 0.0
+    latency, block, step = of.machine.latency, together(of.main, tiles), of.step(tiles)
+    least = _by_itself(of, tiles, [s for s in found.values() if s.own])
+    if unrolled:
+        least = max(least, max(s.arrival + s.between + latency for s in found.values()) / unrolled)
     for bound, size, spare in room.sets:
         stays = [found[n] for n in bound if n in found]
         if stays:
             held = sum([block[n] * room.sizes[n] for n in bound if n not in found])
-            least = max(least, _shared(stays, size - spare - held, step, unrolled))
+            least = max(least, _shared(stays, size - spare - held, latency, step, unrolled))
     return least
 
 
-def _stay(of: Divided, use: Use, tiles: dict[str, int], units: int) -> Stay | None:
+def _stay(of: Divided, use: Use, tiles: dict[str, int], cells: int) -> Stay | None:
     """None: it is not brought next to the unit step by step."""
     machine = of.machine
     edge = machine.edge(machine.memory.name, use.homes[0], use.dtype) if use in of.read and use.homes else None
     if edge is None:
         return None
-    axes, order, each = of.axes(use), [a for a in of.unroll if a in tiles], machine.call / machine.members
-    stride = {a: prod(tiles[b] for b in order[n + 1 :]) for n, a in enumerate(order)}
-    behind = sum((tiles[a] - 1) * stride[a] for a in order if a not in axes)
-    calls, own = prod(n for a, n in tiles.items() if a not in axes), prod(n for a, n in tiles.items() if a in axes)
-    around = edge.arrival(of.tile(use)) + machine.latency
-    return Stay(own * units, around, behind * each, own > 1 and behind < calls)
+    axes, order = of.axes(use), [a for a in of.unroll if a in tiles]
+    others = [n for n, a in enumerate(order) if a not in axes]
+    behind = sum([(tiles[order[n]] - 1) * prod([tiles[b] for b in order[n + 1 :]]) for n in others])
+    mine, calls = prod([n for a, n in tiles.items() if a in axes]), prod([tiles[order[n]] for n in others])
+    arrival, own = edge.arrival(of.tile(use)), edge.issuer in machine.units
+    return Stay(mine, cells, arrival, behind * machine.call / machine.members, mine > 1 and behind < calls, own)
 
 
-def _shared(stays: list[Stay], room: int, step: float, unrolled: int | None) -> float:
+def _shared(stays: list[Stay], room: int, latency: float, step: float, unrolled: int | None) -> float:
     """Of operands for which there is so much room together. What others' tiles come between stays for a part of the
     ``step``, however long that takes. In a loop each room is taken as often in every iteration."""
-    wanted = sum([s.units for s in stays])
     if unrolled:
-        room = wanted * unrolled / -(-wanted * unrolled // max(1, room))
-    apart = [s for s in stays if s.in_a_row or len(stays) == 1]
-    longer = sum([s.units * s.between / step for s in stays if s not in apart])
-    return (sum([s.units * s.around for s in stays]) + sum([s.units * s.between for s in apart])) / max(1.0, room - longer)
+        wanted = sum([s.tiles * s.cells for s in stays]) * unrolled
+        rooms = wanted / -(-wanted // max(1, room))
+    else:
+        rooms = room
+    taken = longer = 0.0
+    for s in stays:
+        cells, alone = s.tiles * s.cells, s.in_a_row or len(stays) == 1
+        taken += cells * (s.arrival + latency + (s.between if alone else 0.0))
+        longer += 0.0 if alone else cells * s.between / step
+    return taken / max(1.0, rooms - longer)
+
+
+def _by_itself(of: Divided, tiles: dict[str, int], stays: list[Stay]) -> float:
+    """Where a unit brings the operands of its own calls: one that it has brought for a call it waits for before it goes
+    on."""
+    if not stays:
+        return 0.0
+    moves, calls = sum(s.tiles for s in stays), prod(tiles.values()) / of.machine.members
+    return min(1.0, calls / moves) * sum(s.tiles * (s.arrival + of.machine.call) for s in stays)
