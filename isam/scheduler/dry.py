@@ -35,6 +35,7 @@ class DryRun:
         self.data = Residency(system, trace, self.scope, self.homes)
         self.devices = self.data.devices
         self._placements: dict[str, list[Placement]] = {}
+        self.wanted: dict[str, frozenset[str]] = {}  # per buffer where all of the group may have it, if anywhere
         self._roomy: dict[object, list[Placement]] = {}  # those of them that hold such tiles
         self._meeting: dict[tuple[int, int], _Meeting] = {}
 
@@ -219,6 +220,7 @@ class DryRun:
         if self._key(use, tile, memory) in state.copies:
             return 0.0, memory, 0
         price = (1 if use.reads else 0.25) + 2 * any(state.copies[k].dirty for k in state.holding(tile))
+        price += 2 * EVEN if memory not in self.wanted.get(tile.buffer, (memory,)) else 0.0
         return price, memory, 0 if memory == self.homes.of(tile.buffer) else self.data.fit.units(memory, tile)
 
     def _price(self, bids: list[tuple[float, str, int]], room: dict[tuple[str, int], float]) -> float:

@@ -45,6 +45,7 @@ class Walk:
         self.filling: frozenset[int] = frozenset()  # stages whose boxes are brought piece by piece where we are
         self.leaving: tuple[Key, ...] = ()  # what goes home once the boxes of the next block are on their way
         self.stager = Stager(run, plan, bind, stays, self.dealt)
+        run.wanted = self.group.homes
         self.lives = run.data.lifetimes = InGroup(run.scope, plan, self.dealt)
 
     def start(self, begin: Mapping[str, Affine] | None = None, held: Collection[Key] = ()) -> tuple[Key, ...]:
