@@ -253,13 +253,13 @@ class Estimate:
                 waited += begins * edge.seconds(1, box.size / box.pieces.count, self.of.instances)
             else:
                 waited += whole
-        return ahead, waited + sum(s for _, s in self._besides())
+        return [*ahead, *self._besides()], waited
 
-    def _besides(self) -> list[tuple[Use, float]]:
-        """Seconds of bringing tile by tile what cannot be read from the boxes that hold it."""
+    def _besides(self) -> list[tuple[str, float]]:
+        """Seconds of bringing tile by tile what cannot be read from the boxes that hold it, and who does it."""
         boxed = ((u, e, self.boxes.get(u.buffer)) for u, e in self.of.brought)
         some = ((u, e, x) for u, e, x in boxed if x is not None and x.readable < 1)
-        return [(u, (1 - x.readable) * e.seconds(*self.of.tiles(u), self.of.instances)) for u, e, x in some]
+        return [(e.issuer, (1 - x.readable) * e.seconds(*self.of.tiles(u), self.of.instances)) for u, e, x in some]
 
     def _from_home(self) -> list[tuple[Use, Edge, float]]:
         """What brings each operand, and its seconds: in boxes, or tile by tile whenever a block wants it."""

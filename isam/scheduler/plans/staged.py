@@ -69,11 +69,14 @@ def staged(
     uses = _passing(group, main, system, memory)
     bands = _bands(main, memory, uses)
     pairs = list(product(_varied(machine, blocks), dealings(group, main, system, memory)))
-    pairs.sort(key=lambda p: _rough(group, machine, *p))
+    rough = {n: _rough(group, machine, *p) for n, p in enumerate(pairs)}
+    least = sorted(rough, key=lambda n: rough[n][1])[:PAIRS // 4]  # traffic with home, which may be all that counts
+    best = sorted(rough, key=lambda n: max(rough[n]))
+    chosen = [n for n in best if n not in least][: PAIRS - len(least)]
     out: dict[object, tuple[Plan, float, float]] = {}
     turns = set[object]()
     others = beside(group, main, lasting)
-    for block, deals in pairs[:PAIRS]:
+    for block, deals in (pairs[n] for n in best if n in least or n in chosen):
         width = _widths(main, block)
         divided = Divided(machine, width, deals)
         unroll = (*main.reduced, *unroll_order(main, dict(block.tiles), machine.room))
@@ -163,11 +166,11 @@ def _widths(main: Nest, block: Block) -> dict[str, int]:
     return {a: block.of(a) * main.unit(a) for a in main.axes if a not in main.reduced}
 
 
-def _rough(group: Group, machine: Machine, block: Block, deals: Dealing) -> float:
-    """Seconds as if nothing stayed in the memory in between."""
+def _rough(group: Group, machine: Machine, block: Block, deals: Dealing) -> tuple[float, float]:
+    """Seconds near the unit, and of traffic with home, as if nothing stayed in the memory in between."""
     plan = Plan(group, tuple((a, n) for a, n, _ in deals), (), deals=tuple(d for _, _, d in deals))
     divided = Divided(machine, _widths(machine.main, block), deals)
-    return max(Estimate(divided, plan, {}).inside, divided.streaming)
+    return Estimate(divided, plan, {}).inside, divided.streaming
 
 
 def _varied(machine: Machine, blocks: list[Block]) -> list[Block]:
