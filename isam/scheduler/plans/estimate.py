@@ -197,30 +197,47 @@ class Estimate:
             busy[issuer] += t
         for issuer, t in (*self._stores[0], *self.of.registers):
             busy[issuer] = busy.get(issuer, 0.0) + t * share
-        behind, wait = self._behind if ahead else ("", 0.0)
-        near = {issuer for issuer, _ in self.of.registers if issuer != behind}
-        return max([(self._compute + wait) * share, *(t + wait * share * (i in near) for i, t in busy.items())])
+        near, behind = {issuer for issuer, _ in self.of.registers}, self._behind if ahead else {}
+        for i in busy:
+            busy[i] += sum(t for j, t in behind.items() if i != j) * share if i in near else 0.0
+        return max([(self._compute + self._between + sum(behind.values())) * share, *busy.values()])
 
     @cached_property
-    def _behind(self) -> tuple[str, float]:
-        """Seconds in which what a block needs waits, in the order of moves of one unit, behind the results of the block
-        before, which wait for its calls; and the unit."""
-        blocks, loop = sum(n for n, _ in self.of.blocks), self.block_loop
-        leaving: dict[str, float] = {}
+    def _leaving(self) -> dict[str, float]:
+        """Seconds that results of a block keep those who bring them home."""
+        out: dict[str, float] = {}
         for issuer, t in self._stores[0]:
-            leaving[issuer] = leaving.get(issuer, 0.0) + t / blocks
+            out[issuer] = out.get(issuer, 0.0) + t / sum(n for n, _ in self.of.blocks)
+        return out
+
+    @cached_property
+    def _behind(self) -> dict[str, float]:
+        """Seconds in which what a block needs waits, in the order of moves of one unit, behind the results of the block
+        before, which wait for its calls: per unit."""
+        blocks, loop = sum(n for n, _ in self.of.blocks), self.block_loop
         waits: dict[str, tuple[float, float]] = {}
         for u, edge in self.of.brought if loop is not None else ():
             x = self.boxes.get(u.buffer)
-            if edge.issuer in leaving and x is not None and x.double_buffered:
-                several = 2 if loop in self.plan.double_buffered and x.depth <= loop + 1 else 1  # one comes ahead of these
-                times = min(x.times, blocks) / several
+            if edge.issuer in self._leaving and x is not None and not x.stays:
+                ahead = 2 if loop in self.plan.double_buffered and x.depth == loop + 1 else 1  # every second one is
+                parts = 1 if x.pieces is None else x.pieces.count
+                times, alone = (min(x.times * parts, blocks) - 1) / ahead, not x.double_buffered and x.pieces is None
                 most, seconds = waits.get(edge.issuer, (0.0, 0.0))
-                seconds += times * edge.seconds(1, x.size, self.of.instances)
+                seconds += 0.0 if alone else times * edge.seconds(1, x.size / parts, self.of.instances)
                 waits[edge.issuer] = max(most, times), seconds
-        found = ((t * leaving[issuer] + s, issuer) for issuer, (t, s) in waits.items())
-        wait, issuer = max(found, default=(0.0, ""))
-        return issuer, wait
+        return {issuer: n * self._leaving[issuer] + t for issuer, (n, t) in waits.items()}
+
+    @cached_property
+    def _between(self) -> float:
+        """Seconds from the last calls of blocks to the first ones of the next, where who brings these their operands
+        takes results away as well."""
+        blocks, machine = sum(n for n, _ in self.of.blocks), self.machine
+        out = 0.0
+        for u in self.of.read:
+            edge = machine.edge(machine.memory.name, u.homes[0], u.dtype) if u.homes else None
+            if edge is not None and edge.issuer in self._leaving:
+                out = max(out, machine.latency + self._leaving[edge.issuer] + edge.arrival(self.of.tile(u)))
+        return (blocks - 1) * out
 
     @cached_property
     def _compute(self) -> float:
