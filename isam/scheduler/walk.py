@@ -165,9 +165,10 @@ class Walk:
         for number, (part, together) in enumerate(parts):
             if number == 1:
                 self.filling -= full
+            following = number + 1 < len(parts) and parts[number + 1][0].count == 1
             first = pre if peel_pre and number == 0 else ()
             last = post if peel_post and number == len(parts) - 1 else ()
-            self._segment(d, env, axis, part, together, first, have, last)
+            self._segment(d, env, axis, part, together, first, have, last, following)
         self.filling = was
         if post and not peel_post:
             self.level(d + 1, env, post)
@@ -222,8 +223,10 @@ class Walk:
         return out
 
     def _segment(
-        self, d: int, env: Env, axis: str, part: Segment, together: int, first: Members, have: Members, last: Members
-    ) -> None:
+        self, d: int, env: Env, axis: str, part: Segment, together: int, first: Members, have: Members, last: Members,
+        following: bool = False,
+    ) -> None:  # fmt: skip
+        """One part of an axis; ``following``: another block comes that is no loop."""
         offset, _, outer = env[axis]
         lo = offset + part.start
         outermost = not any(a == axis for a, _ in self.plan.order[:d])
@@ -237,7 +240,10 @@ class Walk:
             # other blocks of this axis may want what this one computes
             with self.lives.within(axis, members, self.plan.only(d)):
                 self.level(d + 1, inner, members)
-            self._left(axis, before)
+            mine = self.own(axis, before)
+            later = {k for k in mine if following and self.run.data.state.copies[k].dirty}
+            self._leave(tuple(k for k in mine if k not in later))
+            self.leaving = tuple(k for k in mine if k in later)
             return
         var = self._var(d)
         starts = [Affine.of(var) + n * part.size for n in range(together)]
@@ -247,13 +253,9 @@ class Walk:
         bounds = (low[0], low[1] + span - step)
         Recur(self, Cut(var, axis, lo, span, step, bounds, envs, d + 1, self.plan.only(d)), first, have, last).make()
 
-    def _left(self, axis: str, before: frozenset[Key]) -> None:
-        """A block of the axis that is no loop is done: what only it could see goes home, as at the end of a loop; what
-        was there ``before`` stays."""
-        self._leave(self.own(axis, before))
-
     def own(self, axis: str, before: frozenset[Key]) -> tuple[Key, ...]:
-        """What is there, was not ``before``, and is seen by this block of the axis alone."""
+        """What is there, was not ``before``, and only a block of the axis that is done could see: it goes home, as at
+        the end of a loop."""
         if not self.plan.even:
             return ()
         uses, out = [u for n in self.group.nests for u in n.uses], []
@@ -264,6 +266,7 @@ class Walk:
         return tuple(out)
 
     def _leave(self, leaving: tuple[Key, ...]) -> None:
+        """Sends home what is still there."""
         for key in leaving:
             if key in self.run.data.state.copies:
                 self.run.data.evict(key)

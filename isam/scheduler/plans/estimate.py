@@ -161,7 +161,7 @@ class Estimate:
             share = min(share for share, _, _ in pieces)
             alone = self._longest([*((i, t * share) for i, t in ahead), *((i, t) for _, i, t in pieces)], share)
             time = alone + (1 - share) * time
-        return time + waited + self._stores[1] + self.of.drained[0] + self.drained
+        return time + waited + self._stores[1]
 
     @cached_property
     def drained(self) -> float:
@@ -200,7 +200,8 @@ class Estimate:
         near, behind = {issuer for issuer, _ in self.of.registers}, self._behind if ahead else {}
         for i in busy:
             busy[i] += sum(t for j, t in behind.items() if i != j) * share if i in near else 0.0
-        return max([(self._compute + self._between + sum(behind.values())) * share, *busy.values()])
+        waits = max(self.of.drained[0] + self.drained, self._between + sum(behind.values()))
+        return max([(self._compute + waits) * share, *busy.values()])
 
     @cached_property
     def _leaving(self) -> dict[str, float]:
