@@ -199,8 +199,9 @@ class Estimate:
             busy[issuer] = busy.get(issuer, 0.0) + t * share
         near, behind = {issuer for issuer, _ in self.of.registers}, self._behind if ahead else {}
         for i in busy:
-            busy[i] += sum(t for j, t in behind.items() if i != j) * share if i in near else 0.0
-        waits = max(self.of.drained[0] + self.drained, self._between + sum(behind.values()))
+            busy[i] += sum(a + b for j, (a, b) in behind.items() if i != j) * share if i in near else 0.0
+        left, boxes = (sum(t[n] for t in behind.values()) for n in (0, 1))
+        waits = max(self.of.drained[0] + self.drained, self._between + left) + boxes
         return max([(self._compute + waits) * share, *busy.values()])
 
     @cached_property
@@ -212,9 +213,9 @@ class Estimate:
         return out
 
     @cached_property
-    def _behind(self) -> dict[str, float]:
+    def _behind(self) -> dict[str, tuple[float, float]]:
         """Seconds in which what a block needs waits, in the order of moves of one unit, behind the results of the block
-        before, which wait for its calls: per unit."""
+        before, which wait for its calls: per unit, for these and until it is there itself."""
         blocks, loop = sum(n for n, _ in self.of.blocks), self.block_loop
         waits: dict[str, tuple[float, float]] = {}
         for u, edge in self.of.brought if loop is not None else ():
@@ -226,7 +227,7 @@ class Estimate:
                 most, seconds = waits.get(edge.issuer, (0.0, 0.0))
                 seconds += 0.0 if alone else times * edge.seconds(1, x.size / parts, self.of.instances)
                 waits[edge.issuer] = max(most, times), seconds
-        return {issuer: n * self._leaving[issuer] + t for issuer, (n, t) in waits.items()}
+        return {issuer: (n * self._leaving[issuer], t) for issuer, (n, t) in waits.items()}
 
     @cached_property
     def _between(self) -> float:
