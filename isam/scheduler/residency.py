@@ -63,7 +63,9 @@ class Residency:
         """Space for the tile in ``memory``, evicting unpinned copies when it is full (SCH-6)."""
         m = self.system.memories[memory]
         units = units or self.fit.units(memory, tile, form)
-        while (at := self.turns.find(self.state, m, units)) is None:
+        uses = self.later.get(tile)
+        until = uses[0] if uses else self.turns.now
+        while (at := self.turns.find(self.state, m, units, until)) is None:
             victims = [self._victim(k) for _, _, k in self.state.used(memory) if k not in pinned]
             if not victims:
                 raise NoSchedule(self._full(memory, tile, units))

@@ -29,14 +29,15 @@ class Turns:
                 first, _ = self._used.get((key[0], cell + n), (self.now, 0))
                 self._used[key[0], cell + n] = first, self.now
 
-    def find(self, state: MachineState, memory: Memory, units: int) -> int | None:
-        """Where in a memory there is room for so many cells or bytes."""
+    def find(self, state: MachineState, memory: Memory, units: int, until: int) -> int | None:
+        """Where in a memory there is room for so many cells or bytes; ``until``: the last call that will use them."""
         at = state.find_room(memory, units)
-        if at is None or memory.cells is None or not self.calls or self._apart(memory.name, at, units) == inf:
+        if at is None or memory.cells is None or not self.calls or self._apart(memory.name, at, units, until) == inf:
             return at
-        return max(state.rooms(memory, units), key=lambda n: self._apart(memory.name, n, units))
+        return max(state.rooms(memory, units), key=lambda n: self._apart(memory.name, n, units, until))
 
-    def _apart(self, memory: str, at: int, units: int) -> float:
-        """How many calls are between those that use some cells, and now."""
+    def _apart(self, memory: str, at: int, units: int, until: int) -> float:
+        """The fewest calls between those that use some cells: before now, and after what is put there now."""
         used = (self._used.get((memory, at + n)) for n in range(units))
-        return min((min(self.now - last, self.calls + first - self.now) for first, last in filter(None, used)), default=inf)
+        found = (min(self.now - last, self.calls + first - until) for first, last in filter(None, used))
+        return min(found, default=inf)

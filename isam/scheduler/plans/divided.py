@@ -67,13 +67,12 @@ class Divided:
         calls = -(-prod(tiles.values()) // self.machine.members) * self.machine.call
         return max(calls, self.machine.latency) if self.steps > 1 else calls
 
-    @property
-    def inside(self) -> float:
-        """Seconds of calls and of what they are brought, as if there were no loops."""
+    def inside(self, unrolled: int | None) -> float:
+        """Seconds of calls and of what they are brought, ``unrolled`` steps in an iteration."""
         busy: dict[str, float] = {}
         for issuer, t in self.registers:
             busy[issuer] = busy.get(issuer, 0.0) + t
-        return max([self.compute(None), *busy.values()])
+        return max([self.compute(unrolled), *busy.values()])
 
     @cached_property
     def steps(self) -> int:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from isam.scheduler.plans.divided import Divided
 
 
+TURNS = 6  # tiles of an operand that take a room in an iteration, at most
+
 @dataclass(frozen=True)
 class Stay:
     """Of an operand in one step of a block: how many ``tiles`` are brought, the ``cells`` (or bytes) that one takes,
@@ -39,13 +41,14 @@ def pace(of: Divided, tiles: dict[str, int], unrolled: int | None) -> float:
         return 0.0
     latency, block, step = of.machine.latency, together(of.main, tiles), of.step(tiles)
     least = _by_itself(of, tiles, [s for s in found.values() if s.own])
-    if unrolled:
-        least = max(least, max(s.arrival + s.between + latency for s in found.values()) / unrolled)
     for bound, size, spare in room.sets:
         stays = [found[n] for n in bound if n in found]
         if stays:
             held = sum([block[n] * room.sizes[n] for n in bound if n not in found])
-            least = max(least, _shared(stays, size - spare - held, latency, step, unrolled))
+            rooms = max(1, size - spare - held)
+            least = max(least, _shared(stays, rooms, latency, step))
+            if unrolled:
+                least = max(least, _packed(stays, rooms, latency, least, unrolled))
     return least
 
 
@@ -63,20 +66,44 @@ def _stay(of: Divided, use: Use, tiles: dict[str, int], cells: int) -> Stay | No
     return Stay(mine, cells, arrival, behind * machine.call / machine.members, mine > 1 and behind < calls, own)
 
 
-def _shared(stays: list[Stay], room: int, latency: float, step: float, unrolled: int | None) -> float:
-    """Of operands for which there is so much room together. What others' tiles come between stays for a part of the
-    ``step``, however long that takes. In a loop each room is taken as often in every iteration."""
-    if unrolled:
-        wanted = sum([s.tiles * s.cells for s in stays]) * unrolled
-        rooms = wanted / -(-wanted // max(1, room))
-    else:
-        rooms = room
+def _shared(stays: list[Stay], rooms: int, latency: float, step: float) -> float:
+    """Of operands for which there are so many rooms together. What others' tiles come between stays for a part of the
+    ``step``, however long that takes."""
     taken = longer = 0.0
     for s in stays:
         cells, alone = s.tiles * s.cells, s.in_a_row or len(stays) == 1
         taken += cells * (s.arrival + latency + (s.between if alone else 0.0))
         longer += 0.0 if alone else cells * s.between / step
     return taken / max(1.0, rooms - longer)
+
+
+def _packed(stays: list[Stay], rooms: int, latency: float, least: float, unrolled: int) -> float:
+    """The same where the body of a loop says once and for all which room a tile takes: in an iteration each room has
+    whole tiles, one after the other."""
+    kinds = sorted([(s.arrival + latency + s.between, s.tiles * s.cells * unrolled) for s in stays], reverse=True)
+    sums = {0.0}
+    for long, _ in kinds:
+        sums = {t + n * long for t in sums for n in range(TURNS)}
+    for time in sorted(t for t in sums if t >= max(least * unrolled, kinds[0][0])):
+        if _fit(kinds, rooms, time):
+            return time / unrolled
+    return 0.0
+
+
+def _fit(kinds: list[tuple[float, int]], rooms: int, time: float) -> bool:
+    """Whether so many rooms hold what stays so long, so often, one after the other in some ``time``."""
+    free = [(rooms, time * (1 + 1e-9))]
+    for long, many in kinds:
+        after: list[tuple[int, float]] = []
+        for n, left in reversed(free):  # those that hold something already
+            each = int(left // long)
+            used = min(n, -(-many // each)) if each else 0
+            many -= min(many, used * each)
+            after += [(used, left - each * long), (n - used, left)]
+        if many:
+            return False
+        free = [(n, left) for n, left in reversed(after) if n]
+    return True
 
 
 def _by_itself(of: Divided, tiles: dict[str, int], stays: list[Stay]) -> float:

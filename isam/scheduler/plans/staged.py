@@ -184,7 +184,8 @@ def _varied(machine: Machine, blocks: list[Block]) -> list[Block]:
         return tiles / prod(per.values())
 
     def steady(block: Block) -> float:
-        return Divided(machine, _widths(main, block), ()).inside
+        several = _several(main, dict(block.tiles), machine.system) if main.reduced else None
+        return Divided(machine, _widths(main, block), ()).inside(several)
 
     return list(dict.fromkeys([*(w for by in (steady, brought, lambda b: b.cost) for w in sorted(blocks, key=by)[:BLOCKS])]))
 
@@ -255,10 +256,15 @@ def _reduction(
         return []
     unit = {a: main.unit(a) for a in main.reduced}
     inner = main.reduced[-1]
-    several = _together(main, tiles, system) if inner in main.mapped else steps(prod(tiles.values()))
+    several = _several(main, tiles, system)
     out = [chunk] if main.length(chunk[0]) > chunk[1] else []
     out += [(a, unit[a]) for a in main.reduced[:-1]]
     return [*out, (inner, unit[inner] * several)]
+
+
+def _several(main: Nest, tiles: dict[str, int], system: System) -> int:
+    """Steps of a reduction in an iteration of its innermost loop."""
+    return _together(main, tiles, system) if main.reduced[-1] in main.mapped else steps(prod(tiles.values()))
 
 
 def _together(main: Nest, tiles: dict[str, int], system: System) -> int:
