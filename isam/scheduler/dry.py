@@ -36,6 +36,7 @@ class DryRun:
         self.devices = self.data.devices
         self._placements: dict[str, list[Placement]] = {}
         self.wanted: dict[str, frozenset[str]] = {}  # per buffer where all of the group may have it, if anywhere
+        self.reserved: dict[str, int] = {}  # cells of memories that others than results need
         self._roomy: dict[object, list[Placement]] = {}  # those of them that hold such tiles
         self._meeting: dict[tuple[int, int], _Meeting] = {}
 
@@ -241,8 +242,8 @@ class DryRun:
         there, state = self.system.memories[memory], self.data.state
         if there.cells is None:
             return float(state.find_room(there, units) is None)
-        full = (state.taken(memory) + units) / there.cells
-        return 1.0 if full > 1 else EVEN * full
+        taken = state.taken(memory) + units
+        return 1.0 if taken > there.cells else EVEN * (taken + self.reserved.get(memory, 0)) / there.cells
 
     def release(self, tile: Tile, crowded: bool) -> None:
         """After its last use in a block: copies that no later iteration can use make room at once; where the block's

@@ -20,12 +20,15 @@ from isam.scheduler.infeasible import NoSchedule
 from isam.scheduler.lifetimes import InGroup
 from isam.scheduler.nests import Call, MappedAxis, Nest, sizes_of, tile_of
 from isam.scheduler.plan import Members, Plan
+from isam.scheduler.placement import joint_placements
+from isam.scheduler.plans.register import Room, live, together
 from isam.scheduler.recur import Cut, Recur
 from isam.scheduler.staging import Stager
 from isam.scheduler.state import Key, MachineState, Since
 from isam.scheduler.stays import Stays
 from isam.scheduler.trim import Env, Segment
 from isam.scheduler.turns import Turns
+from isam.system.graph import System
 
 Step = tuple[Affine, int]  # where a call begins along an axis, and how much of it it takes
 
@@ -45,7 +48,7 @@ class Walk:
         self.filling: frozenset[int] = frozenset()  # stages whose boxes are brought piece by piece where we are
         self.leaving: tuple[Key, ...] = ()  # what goes home once the boxes of the next block are on their way
         self.stager = Stager(run, plan, bind, stays, self.dealt)
-        run.wanted = self.group.homes
+        run.wanted, run.reserved = self.group.homes, _reserved(plan, run.system)
         self.lives = run.data.lifetimes = InGroup(run.scope, plan, self.dealt)
 
     def start(self, begin: Mapping[str, Affine] | None = None, held: Collection[Key] = ()) -> tuple[Key, ...]:
@@ -391,6 +394,19 @@ def _wider(calls: list[Call]) -> dict[Tile, Tile]:
         longest.setdefault((t.buffer, t.start, t.steps), t)
     found = ((t, longest[t.buffer, t.start, t.steps]) for t in read if t.buffer not in written)
     return {t: w for t, w in found if sum(a != b for a, b in zip(t.shape, w.shape, strict=True)) == 1}
+
+
+def _reserved(plan: Plan, system: System) -> dict[str, int]:
+    """How much of each memory what the main nest reads is to have, where its results may lie in several."""
+    main, out = plan.group.main, dict[str, int]()
+    places = joint_placements(main, system) if any(len(u.homes) > 1 for u in main.uses if u.writes) else []
+    if places:
+        room, per = Room(main, system), {a: -(-plan.register_block(a) // main.unit(a)) for a in main.axes}
+        outer = next((a for a in plan.unroll if a not in main.reduced and a in per), "")
+        tiles = live(main, together(main, per), outer, per.get(outer, 1))
+        for u, n, size, memory in zip(main.uses, tiles, room.sizes, places[0].memories, strict=True):
+            out[memory] = out.get(memory, 0) + (0 if u.writes else n * size)
+    return out
 
 
 def _shared(nodes: list[Node]) -> tuple[Node, ...]:

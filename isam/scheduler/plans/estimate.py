@@ -244,8 +244,18 @@ class Estimate:
     @cached_property
     def _compute(self) -> float:
         """Seconds of calls: iterations of the innermost loop have tiles where those of the one before did."""
-        unrolled = next((-(-n // self.main.unit(a)) for a, n in reversed(self.plan.order) if a in self.main.reduced), 0)
-        return self.of.compute(unrolled if self.of.steps > unrolled else None)
+        return self.of.compute(self._unrolled)
+
+    @property
+    def _unrolled(self) -> int | None:
+        """Steps in an iteration of the innermost loop over a reduction; None: there is no such loop."""
+        left = {a: self.of.lengths[a] for a in self.main.reduced}
+        found = None
+        for d, (a, n) in enumerate(self.plan.order):
+            if d >= len(self.plan.deals) and n < left.get(a, 0):
+                left[a] = n
+                found = prod([-(-m // self.main.unit(b)) for b, m in left.items()]) * self.plan.blocks_held(d)
+        return found
 
     def _in_pieces(self) -> list[tuple[float, str, float]]:
         """Boxes that come in pieces: in which share of the time, who brings them, its seconds."""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from isam.scheduler.plans.divided import Divided
 
 
+CLOSE = 1e-9  # times that are equal but for rounding
 TURNS = 6  # tiles of an operand that take a room in an iteration, at most
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ def pace(of: Divided, tiles: dict[str, int], unrolled: int | None) -> float:
             rooms = max(1, size - spare - held)
             least = max(least, _shared(stays, rooms, latency, step))
             if unrolled:
-                least = max(least, _packed(stays, rooms, latency, least, unrolled))
+                least = max(least, _packed(stays, rooms, latency, unrolled))
     return least
 
 
@@ -77,14 +78,14 @@ def _shared(stays: list[Stay], rooms: int, latency: float, step: float) -> float
     return taken / max(1.0, rooms - longer)
 
 
-def _packed(stays: list[Stay], rooms: int, latency: float, least: float, unrolled: int) -> float:
+def _packed(stays: list[Stay], rooms: int, latency: float, unrolled: int) -> float:
     """The same where the body of a loop says once and for all which room a tile takes: in an iteration each room has
     whole tiles, one after the other."""
     kinds = sorted([(s.arrival + latency + s.between, s.tiles * s.cells * unrolled) for s in stays], reverse=True)
     sums = {0.0}
     for long, _ in kinds:
         sums = {t + n * long for t in sums for n in range(TURNS)}
-    for time in sorted(t for t in sums if t >= max(least * unrolled, kinds[0][0])):
+    for time in sorted(t for t in sums if t >= kinds[0][0]):
         if _fit(kinds, rooms, time):
             return time / unrolled
     return 0.0
@@ -92,7 +93,7 @@ def _packed(stays: list[Stay], rooms: int, latency: float, least: float, unrolle
 
 def _fit(kinds: list[tuple[float, int]], rooms: int, time: float) -> bool:
     """Whether so many rooms hold what stays so long, so often, one after the other in some ``time``."""
-    free = [(rooms, time * (1 + 1e-9))]
+    free = [(rooms, time * (1 + CLOSE))]
     for long, many in kinds:
         after: list[tuple[int, float]] = []
         for n, left in reversed(free):  # those that hold something already
