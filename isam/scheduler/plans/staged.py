@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain, product
-from math import ceil, prod
+from math import ceil, inf, prod
 
 from isam.scheduler.move import route
 from isam.scheduler.nests import Nest, Use
@@ -174,8 +174,7 @@ def _rough(group: Group, machine: Machine, block: Block, deals: Dealing) -> tupl
 
 
 def _varied(machine: Machine, blocks: list[Block]) -> list[Block]:
-    """The best blocks, those that bring the fewest tiles per call, and those that leave rooms for tiles to come in time.
-    """
+    """The best blocks, those that bring the fewest tiles per call, and what lies between."""
     main = machine.main
 
     def brought(block: Block) -> float:
@@ -183,11 +182,25 @@ def _varied(machine: Machine, blocks: list[Block]) -> list[Block]:
         tiles = sum(prod(per.get(a, 1) for a in axes_of(u)) for u in main.uses if u.reads and not u.writes)
         return tiles / prod(per.values())
 
-    def steady(block: Block) -> float:
-        several = _several(main, dict(block.tiles), machine.system) if main.reduced else None
-        return Divided(machine, _widths(main, block), ()).inside(several)
+    found = [*blocks[:BLOCKS], *sorted(blocks, key=brought)[:BLOCKS], *_balanced(machine, blocks)[:BLOCKS]]
+    return list(dict.fromkeys(found))
 
-    return list(dict.fromkeys([*(w for by in (steady, brought, lambda b: b.cost) for w in sorted(blocks, key=by)[:BLOCKS])]))
+
+def _balanced(machine: Machine, blocks: list[Block]) -> list[Block]:
+    """Those that none beats both near the unit, where tiles want rooms, and in traffic with home, the quickest near the
+    unit first."""
+    main = machine.main
+    each: list[tuple[float, float, int]] = []
+    for n, b in enumerate(blocks):
+        divided = Divided(machine, _widths(main, b), ())
+        several = _several(main, dict(b.tiles), machine.system) if main.reduced else None
+        each.append((divided.inside(several), divided.streaming, n))
+    out, least = list[Block](), inf
+    for _, traffic, n in sorted(each):
+        if traffic < WORTH * least:
+            out.append(blocks[n])
+            least = traffic
+    return out
 
 
 # -- loops ------------------------------------------------------------------------------------------------------------
