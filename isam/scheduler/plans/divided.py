@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from isam.ir.dtype import size_of
 from isam.scheduler.nests import Use
 from isam.scheduler.plans.register import live, together, unroll_order
-from isam.scheduler.plans.rotation import pace
+from isam.scheduler.plans.rotation import Brought, near, pace
 from isam.scheduler.plans.traffic import brought
 from isam.scheduler.trim import even_segments
 from isam.system.graph import COUNTED
@@ -52,6 +52,11 @@ class Divided:
         """The parallel axes of a register block, outermost first."""
         per = {a: -(-w // self.main.unit(a)) for a, w in self.width.items()}
         return unroll_order(self.main, per, self.machine.room)
+
+    @cached_property
+    def near(self) -> list[Brought]:
+        """Operands whose tiles are brought next to the unit step by step."""
+        return near(self)
 
     def compute(self, unrolled: int | None) -> float:
         """Seconds of the calls of one instance, ``unrolled`` steps in an iteration (None: no loop is around a block),

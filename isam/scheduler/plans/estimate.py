@@ -233,13 +233,10 @@ class Estimate:
     def _between(self) -> float:
         """Seconds from the last calls of blocks to the first ones of the next, where who brings these their operands
         takes results away as well."""
-        blocks, machine = sum(n for n, _ in self.of.blocks), self.machine
-        out = 0.0
-        for u in self.of.read:
-            edge = machine.edge(machine.memory.name, u.homes[0], u.dtype) if u.homes else None
-            if edge is not None and edge.issuer in self._leaving:
-                out = max(out, machine.latency + self._leaving[edge.issuer] + edge.arrival(self.of.tile(u)))
-        return (blocks - 1) * out
+        blocks, leaving = sum(n for n, _ in self.of.blocks), self._leaving
+        waits = (b.arrival + leaving[b.issuer] for b in self.of.near if b.issuer in leaving)
+        longest = max(waits, default=0.0)
+        return (blocks - 1) * (longest + self.machine.latency) if longest else 0.0
 
     @cached_property
     def _compute(self) -> float:
