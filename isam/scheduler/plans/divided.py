@@ -42,6 +42,11 @@ class Divided:
             kinds.append([(a, s.count, -(-s.size // unit)) for s in even_segments(self.lengths[a], w, unit)])
         return [(prod(n for _, n, _ in combo), {a: t for a, _, t in combo}) for combo in product(*kinds)]
 
+    @cached_property
+    def count(self) -> int:
+        """Register blocks of one instance."""
+        return sum(n for n, _ in self.blocks)
+
     @property
     def streaming(self) -> float:
         """Seconds of bringing home what the registers are brought, as if nothing stayed in between."""
@@ -89,13 +94,13 @@ class Divided:
         """Seconds in which calls wait for the results of the block before to leave the memories next to the unit: where
         there is no room for those of two blocks, and where there is, but they take the same place."""
         crowded = roomy = 0.0
-        blocks, inside = sum(n for n, _ in self.blocks), self.largest
+        inside = self.largest
         for u in self.written if self.main.reduced else ():
             rooms = sum(self.machine.cells(h) // self.machine.tile(h, self.tile(u)) for h in u.homes)
             edge = next(iter(self.machine.way_home(u.homes[0], u.dtype)), None)
             if edge is None:
                 continue
-            seconds = (blocks - 1) * edge.seconds(inside, inside * self.tile(u), 1) / len(u.homes)
+            seconds = (self.count - 1) * edge.seconds(inside, inside * self.tile(u), 1) / len(u.homes)
             if 2 * inside > rooms:
                 crowded += seconds
             elif self.roomy and all(self.machine.system.memories[h].kind != COUNTED for h in u.homes):

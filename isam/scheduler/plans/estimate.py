@@ -209,14 +209,14 @@ class Estimate:
         """Seconds that results of a block keep those who bring them home."""
         out: dict[str, float] = {}
         for issuer, t in self._stores[0]:
-            out[issuer] = out.get(issuer, 0.0) + t / sum(n for n, _ in self.of.blocks)
+            out[issuer] = out.get(issuer, 0.0) + t / self.of.count
         return out
 
     @cached_property
     def _behind(self) -> dict[str, tuple[float, float]]:
         """Seconds in which what a block needs waits, in the order of moves of one unit, behind the results of the block
         before, which wait for its calls: per unit, for these and until it is there itself."""
-        blocks, loop = sum(n for n, _ in self.of.blocks), self.block_loop
+        blocks, loop = self.of.count, self.block_loop
         waits: dict[str, tuple[float, float]] = {}
         for u, edge in self.of.brought if loop is not None else ():
             x = self.boxes.get(u.buffer)
@@ -233,10 +233,10 @@ class Estimate:
     def _between(self) -> float:
         """Seconds from the last calls of blocks to the first ones of the next, where who brings these their operands
         takes results away as well."""
-        blocks, leaving = sum(n for n, _ in self.of.blocks), self._leaving
+        leaving = self._leaving
         waits = (b.arrival + leaving[b.issuer] for b in self.of.near if b.issuer in leaving)
         longest = max(waits, default=0.0)
-        return (blocks - 1) * (longest + self.machine.latency) if longest else 0.0
+        return (self.of.count - 1) * (longest + self.machine.latency) if longest else 0.0
 
     @cached_property
     def _compute(self) -> float:

@@ -182,7 +182,7 @@ def _varied(machine: Machine, blocks: list[Block]) -> list[Block]:
         tiles = sum(prod(per.get(a, 1) for a in axes_of(u)) for u in main.uses if u.reads and not u.writes)
         return tiles / prod(per.values())
 
-    found = [*blocks[:BLOCKS], *sorted(blocks, key=brought)[:BLOCKS], *_balanced(machine, blocks)[:BLOCKS]]
+    found = [*blocks[:BLOCKS], *sorted(blocks, key=brought)[:BLOCKS], *_balanced(machine, blocks)[: BLOCKS // 2]]
     return list(dict.fromkeys(found))
 
 
