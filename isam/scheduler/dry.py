@@ -12,7 +12,7 @@ from isam.schedule.tree import Issue, Operand, Place, Tile
 from isam.scheduler.homes import Homes
 from isam.scheduler.infeasible import Infeasible, NoSchedule
 from isam.scheduler.nests import Call, Nest, Use
-from isam.scheduler.placement import Placement, joint_placements
+from isam.scheduler.placement import Placement, Spread, joint_placements
 from isam.scheduler.residency import Residency
 from isam.scheduler.scope import Scope
 from isam.scheduler.state import STAGED, Copy, Key, MachineState
@@ -20,7 +20,6 @@ from isam.scheduler.tiles import disjoint, mentions
 from isam.system.graph import System
 
 Located = tuple[Use, Tile, Key | None]  # an operand, what it covers, and its copy's name; None: it stays at home
-EVEN = 0.01  # of the price of a tile, for a memory that is full: among equals the one with more room is taken
 AHEAD = 16  # calls among which one that may start with another is looked for
 Landed = tuple[Key | None, Tile, bool]  # where an output lands, and whether that copy was the only fresh one before
 
@@ -35,8 +34,7 @@ class DryRun:
         self.data = Residency(system, trace, self.scope, self.homes)
         self.devices = self.data.devices
         self._placements: dict[str, list[Placement]] = {}
-        self.wanted: dict[str, frozenset[str]] = {}  # per buffer where all of the group may have it, if anywhere
-        self.reserved: dict[str, int] = {}  # cells of memories that others than results need
+        self.spread: Spread | None = None  # of what stays near while the main nest of the present group sums up
         self._roomy: dict[object, list[Placement]] = {}  # those of them that hold such tiles
         self._meeting: dict[tuple[int, int], _Meeting] = {}
 
@@ -199,7 +197,7 @@ class DryRun:
             return options[0].memories
         bids = [{m: self._bid(u, t, m) for m in {o.memories[n] for o in options}}
                 for n, (u, t) in enumerate(zip(nest.uses, tiles, strict=True))]  # fmt: skip
-        room: dict[tuple[str, int], float] = {}
+        room: dict[tuple[str, int], bool] = {}
         costs = [self._price([bid[m] for bid, m in zip(bids, o.memories, strict=True)], room) for o in options]
         context = {"instruction": nest.instruction.name, "tiles": [str(t) for t in tiles]}
         return self.trace.choose(Choice("place", options, context, costs)).memories
@@ -221,29 +219,28 @@ class DryRun:
         if self._key(use, tile, memory) in state.copies:
             return 0.0, memory, 0
         price = (1 if use.reads else 0.25) + 2 * any(state.copies[k].dirty for k in state.holding(tile))
-        price += 2 * EVEN if memory not in self.wanted.get(tile.buffer, (memory,)) else 0.0
+        if self.spread is not None and tile.buffer in self.spread.homes:
+            there = self.system.memories[memory]
+            price += self.spread.price(tile.buffer, there, state.taken(memory) if there.cells else 0)
         return price, memory, 0 if memory == self.homes.of(tile.buffer) else self.data.fit.units(memory, tile)
 
-    def _price(self, bids: list[tuple[float, str, int]], room: dict[tuple[str, int], float]) -> float:
+    def _price(self, bids: list[tuple[float, str, int]], room: dict[tuple[str, int], bool]) -> float:
         """What a placement costs: tiles to be brought, others that would have to go for them, dirty ones above all.
-        ``room``: what it costs to put so much into a memory, as far as that is known."""
+        ``room``: whether a memory has room for so much, as far as that is known."""
         needed: dict[str, int] = {}
         for _, m, units in bids:
             if units:
                 needed[m] = needed.get(m, 0) + units
         for key in needed.items():
             if key not in room:
-                room[key] = self._crowded(*key)
-        return sum([price for price, _, _ in bids]) + sum([room[key] for key in needed.items()])
+                room[key] = self._has_room(*key)
+        return sum([price for price, _, _ in bids]) + sum([not room[key] for key in needed.items()])
 
-    def _crowded(self, memory: str, units: int) -> float:
-        """What it costs that there is no more room for so much; a little, that few cells are left to what comes next.
-        """
+    def _has_room(self, memory: str, units: int) -> bool:
         there, state = self.system.memories[memory], self.data.state
-        if there.cells is None:
-            return float(state.find_room(there, units) is None)
-        taken = state.taken(memory) + units
-        return 1.0 if taken > there.cells else EVEN * (taken + self.reserved.get(memory, 0)) / there.cells
+        if there.cells is not None:
+            return units <= there.cells - state.taken(memory)
+        return state.find_room(there, units) is not None
 
     def release(self, tile: Tile, crowded: bool) -> None:
         """After its last use in a block: copies that no later iteration can use make room at once; where the block's

@@ -123,14 +123,6 @@ class Group:
             out &= _alone(accesses)
         return out
 
-    @property
-    def homes(self) -> dict[str, frozenset[str]]:
-        """Where all nests of the group may have a buffer, of those that there is such a memory for."""
-        out: dict[str, frozenset[str]] = {}
-        for u in (u for n in self.nests for u in n.uses):
-            out[u.buffer] = out.get(u.buffer, frozenset(u.homes)) & frozenset(u.homes)
-        return {b: homes for b, homes in out.items() if homes}
-
     def blocks(self) -> int:
         """How many blocks of one call each may be worked on side by side."""
         return prod(-(-self.length(a) // self.unit(a)) for a in self.apart())

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import inf
 
-from isam.scheduler.state import Key, MachineState
+from isam.schedule.tree import Tile
+from isam.scheduler.state import MachineState
 from isam.system.graph import Memory
 
 
@@ -21,13 +22,13 @@ class Turns:
         self.calls, self.now = calls, 0
         self._used: dict[tuple[str, int], tuple[int, int]] = {}
 
-    def use(self, state: MachineState, keys: Iterable[Key]) -> None:
-        """The present call uses these copies."""
-        for key in keys:
+    def use(self, state: MachineState, tiles: Iterable[Tile]) -> None:
+        """The present call uses these tiles."""
+        for key in (k for t in tiles for k in state.holding(t)):
             cell = state.copies[key].place.cell
             for n in range(state.copies[key].units) if cell is not None else ():
-                first, _ = self._used.get((key[0], cell + n), (self.now, 0))
-                self._used[key[0], cell + n] = first, self.now
+                at = key[0], (cell or 0) + n
+                self._used[at] = self._used.get(at, (self.now, 0))[0], self.now
 
     def find(self, state: MachineState, memory: Memory, units: int, until: int) -> int | None:
         """Where in a memory there is room for so many cells or bytes; ``until``: the last call that will use them."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from itertools import product
+from math import prod
 
 from isam.ir.affine import Affine
 from isam.schedule.tree import Bound, Loop, Node, Seq, Tile
@@ -19,8 +20,8 @@ from isam.scheduler.guarded import Guarded
 from isam.scheduler.infeasible import NoSchedule
 from isam.scheduler.lifetimes import InGroup
 from isam.scheduler.nests import Call, MappedAxis, Nest, sizes_of, tile_of
+from isam.scheduler.placement import Spread, joint_placements
 from isam.scheduler.plan import Members, Plan
-from isam.scheduler.placement import joint_placements
 from isam.scheduler.plans.register import Room, live, together
 from isam.scheduler.recur import Cut, Recur
 from isam.scheduler.staging import Stager
@@ -48,7 +49,7 @@ class Walk:
         self.filling: frozenset[int] = frozenset()  # stages whose boxes are brought piece by piece where we are
         self.leaving: tuple[Key, ...] = ()  # what goes home once the boxes of the next block are on their way
         self.stager = Stager(run, plan, bind, stays, self.dealt)
-        run.wanted, run.reserved = self.group.homes, _reserved(plan, run.system)
+        run.spread = _spread(plan, run.system)
         self.lives = run.data.lifetimes = InGroup(run.scope, plan, self.dealt)
 
     def start(self, begin: Mapping[str, Affine] | None = None, held: Collection[Key] = ()) -> tuple[Key, ...]:
@@ -165,13 +166,13 @@ class Walk:
             self.level(d + 1, env, pre)
         full, was = self._full(axis), self.filling
         parts = self._parts(d, env[axis][1], bool(full))
-        for number, (part, together) in enumerate(parts):
+        for number, (part, held) in enumerate(parts):
             if number == 1:
                 self.filling -= full
             following = number + 1 < len(parts) and parts[number + 1][0].count == 1
             first = pre if peel_pre and number == 0 else ()
             last = post if peel_post and number == len(parts) - 1 else ()
-            self._segment(d, env, axis, part, together, first, have, last, following)
+            self._segment(d, env, axis, part, held, first, have, last, following)
         self.filling = was
         if post and not peel_post:
             self.level(d + 1, env, post)
@@ -308,7 +309,7 @@ class Walk:
                 raise
             self.lives.done = done
             if turns.calls:
-                turns.use(run.data.state, (k for at in range(begin, done) for t in touched[at] for k in run.data.state.holding(t)))
+                turns.use(run.data.state, [t for at in range(begin, done) for t in touched[at]])
             for at in range(begin, done):
                 for t in dict.fromkeys(touched[at]):
                     if last[t] == at:
@@ -396,17 +397,22 @@ def _wider(calls: list[Call]) -> dict[Tile, Tile]:
     return {t: w for t, w in found if sum(a != b for a, b in zip(t.shape, w.shape, strict=True)) == 1}
 
 
-def _reserved(plan: Plan, system: System) -> dict[str, int]:
-    """How much of each memory what the main nest reads is to have, where its results may lie in several."""
-    main, out = plan.group.main, dict[str, int]()
-    places = joint_placements(main, system) if any(len(u.homes) > 1 for u in main.uses if u.writes) else []
-    if places:
-        room, per = Room(main, system), {a: -(-plan.register_block(a) // main.unit(a)) for a in main.axes}
-        outer = next((a for a in plan.unroll if a not in main.reduced and a in per), "")
-        tiles = live(main, together(main, per), outer, per.get(outer, 1))
-        for u, n, size, memory in zip(main.uses, tiles, room.sizes, places[0].memories, strict=True):
-            out[memory] = out.get(memory, 0) + (0 if u.writes else n * size)
-    return out
+def _spread(plan: Plan, system: System) -> Spread | None:
+    """How results of the main nest that stay near while others pass by lie in several memories; None: in one."""
+    main = plan.group.main
+    written = frozenset(u.buffer for u in main.uses if u.writes and len(u.homes) > 1)
+    per = {a: -(-plan.register_block(a) // main.unit(a)) for a in main.axes if a not in main.reduced}
+    places = joint_placements(main, system) if written and main.reduced and prod(per.values()) > 1 else []
+    if not places:
+        return None
+    room, out = Room(main, system), dict[str, int]()
+    outer = next((a for a in plan.unroll if a in per), "")
+    tiles = live(main, together(main, per), outer, per.get(outer, 1))
+    for u, n, size, memory in zip(main.uses, tiles, room.sizes, places[0].memories, strict=True):
+        out[memory] = out.get(memory, 0) + (0 if u.writes else n * size)
+    homes = {b: frozenset.intersection(*(frozenset(u.homes) for n in plan.group.nests for u in n.uses if u.buffer == b))
+             for b in written}  # fmt: skip
+    return Spread(homes, out)
 
 
 def _shared(nodes: list[Node]) -> tuple[Node, ...]:

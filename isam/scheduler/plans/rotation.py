@@ -1,4 +1,4 @@
-"""How quickly tiles come where few rooms hold them: next to a unit each takes a room from when its move begins until the
+"""How quickly tiles come where few rooms hold them: next to a unit each takes a room from the begin of its move until the
 last call on it has ended, and the next one waits for that (Little's law: rooms are tiles times how long one stays).
 """
 
