@@ -11,8 +11,9 @@ from isam.system.graph import MANAGED, System
 
 def aligned(system: System, used: Iterable[str]) -> System:
     """The machine with memories as strictly aligned as the strictest operand that may lie in them demands, of the
-    instructions ``used`` or of a move: room is given to a tile before it is known who else will touch it. What home
-    demands depends on where arguments lie."""
+    instructions ``used`` or of a move: room is given to a tile before it is known who else will touch it. Within a box
+    an operand that asks for less (``Memory.access``) may begin between. What home demands depends on where arguments
+    lie."""
     wanted = {n: max(1, m.align) for n, m in system.memories.items()}
 
     def want(memory: str, align: int) -> None:
@@ -26,5 +27,5 @@ def aligned(system: System, used: Iterable[str]) -> System:
             for m in (m for m in system.moves if c.align > 1 and m.by == i.name):
                 want(m.source if i.operand(name).role in ("in", "const") else m.target, c.align)
     own = {n: m for n, m in system.memories.items() if m.kind == MANAGED and not m.home and m.cells is None}
-    stricter = {n: replace(m, align=wanted[n]) for n, m in own.items() if wanted[n] != max(1, m.align)}
+    stricter = {n: replace(m, align=wanted[n], everyone=m.access) for n, m in own.items() if wanted[n] != m.access}
     return replace(system, memories={**system.memories, **stricter}) if stricter else system

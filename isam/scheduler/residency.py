@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
+from math import lcm
 
 from isam.approach.choice import Choice, Trace
 from isam.ir.dtype import size_of
@@ -208,7 +209,7 @@ class Residency:
             place = within(key[1], copy, tile, self.scope.variables)
             if key[0] == self.system.home and None in offsets(key[1], copy, tile, self.scope.variables):
                 continue  # an index that runs within a block of a panel: what lies there is not shown
-            if place is not None and self._aligned(place) and self._leads(key[0], memory, dtype):
+            if place is not None and self._leads(key[0], memory, dtype) and self._begins(place, tile, memory, form):
                 options.append(End(key[0], lambda t, k=key, c=copy, p=place:
                                    p if t is tile else within(k[1], c, t, self.scope.variables)))  # fmt: skip
         home = self.homes.of(tile.buffer)
@@ -236,9 +237,25 @@ class Residency:
         path = self.fit.route(source, memory, dtype)
         return path is not None and self.system.home not in path[1:]
 
-    def _aligned(self, place: Place) -> bool:
-        """Whether a place in a memory with addresses of its own begins where an access may begin."""
-        align = self.system.memories[place.memory].align
+    def _begins(self, place: Place, tile: Tile, memory: str, form: Form) -> bool:
+        """Whether a tile begins in a box where whatever carries it to a memory may begin."""
+        m = self.system.memories[place.memory]
+        if self._aligned(place) or m.access == m.align:
+            return self._aligned(place)
+        path = self.fit.route(place.memory, memory, self.homes.dtype(tile.buffer)) or ()
+        there = self.fit.placed(memory, tile, 0, form)
+        source = End(place.memory, lambda t: mv.sub_place(place, tile, t))
+        target = End(memory, lambda t: mv.sub_place(there, tile, t), form)
+        hops = Transfer(self, tile, path, source, target, set()).direct() if len(path) > 1 else None
+        if not hops:
+            return False
+        first, _ = hops[0]
+        return self._aligned(place, lcm(m.access, max(1, first.instruction.contract(first.source).align)))
+
+    def _aligned(self, place: Place, align: int = 0) -> bool:
+        """Whether a place in a memory with addresses of its own begins where an access may begin: any, or one with an
+        alignment of its own."""
+        align = align or self.system.memories[place.memory].align
         if place.memory == self.system.home or align <= 1:
             return True
         rest = remainder(place.offset, align, self.scope.variables)
@@ -259,7 +276,8 @@ class Residency:
         for key in self.state.stages_around(tile, self.scope.ranges):
             if key[0] == memory:
                 place = within(key[1], self.state.copies[key], tile, self.scope.variables)
-                if place is not None and self.meets(use, tile, place) and self._aligned(place):
+                align = lcm(self.system.memories[memory].access, max(1, use.align))
+                if place is not None and self.meets(use, tile, place) and self._aligned(place, align):
                     return place, key
         return None
 

@@ -75,6 +75,7 @@ CODES: dict[str, str] = {
     "system-value": "The word is not one of those allowed here.",
     "system-version": "The format has one version: 1.",
     "system-yaml": "The file is not YAML.",
+    "remark-align": "A move takes less from a memory than lies between the places at which that memory may be read.",
     "remark-begin": "An instruction adds to what no instruction of the machine can begin.",
     "remark-dtype": "Moves lead to the memories that an operand may live in, or home from them, but they carry other "
     "dtypes than the operand's.",

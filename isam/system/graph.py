@@ -32,7 +32,8 @@ class Memory:
     ``lane``: bytes of a lane that holds a group, as many elements of an operand's last dimension as fit (None: one).
     ``shares``: the counted memory whose registers these are, too: what plans put into both has to fit together.
     ``ports``: how many operands of one call it serves. ``row``: of bytes that are addressed by rows: an operand begins
-    with a row, its last dimension lies within one, along the others it goes whole rows.
+    with a row, its last dimension lies within one, along the others it goes whole rows. ``align``: an access begins at
+    a multiple of it; ``everyone``: those that ask for least do, where room is given as the others ask (0: all alike).
     """
 
     name: str
@@ -50,6 +51,12 @@ class Memory:
     shares: str = ""
     bandwidth: float | None = None
     loc: Loc = field(default=NOWHERE, compare=False)
+    everyone: int = 0
+
+    @property
+    def access(self) -> int:
+        """Every access begins at a multiple of so many bytes."""
+        return max(1, self.everyone or self.align)
 
     def elements(self, dtype: str) -> int:
         """How many elements of a type a register is for; 0 where the description does not say."""

@@ -231,9 +231,7 @@ class _Build:
         if by_cells == ("capacity" in v) or (by_cells and (cells is None or cell is None)):
             faulty = {k.text for k, _ in e.node.items} - set(v) if isinstance(e.node, Mapping) else set()
             if not faulty & {"cells", "cell", "capacity"} and faulty <= MEMORY.keys():  # else it is reported already
-                self.faults.add("system-memory",
-                                f"the memory '{e.name}' needs either a capacity or cells of a size", e.key.loc,
-                                "write 'capacity: 16 KiB', or 'cells: 8, cell: 64 B'")  # fmt: skip
+                self._sizes(e)
             return None
         if "shares" in v:
             self.marks["memory", e.name, "shares"] = v["shares"].loc
@@ -256,6 +254,16 @@ class _Build:
                       cells, cell, v.get("home", False), v["of"].text if "of" in v else "", v.get("lanes"),
                       read_ports(v.get("ports", {}), e.key.loc, self.faults), row, v.get("lane"),
                       v["shares"].text if "shares" in v else "", v.get("bandwidth"), e.key.loc)  # fmt: skip
+
+    def _sizes(self, e: Entry) -> None:
+        """Tells that a memory says its size in no way, in half of one, or in two, which may be in two files."""
+        stated = [e.node.get(n) for n in ("capacity", "cells")] if isinstance(e.node, Mapping) else []
+        both = [str(v.loc) for v in stated if v is not None]
+        what = "needs either a capacity or cells of a size", "write 'capacity: 16 KiB', or 'cells: 8, cell: 64 B'"
+        if len(both) == 2:
+            what = (f"has two sizes: a capacity at {both[0]}, cells at {both[1]}",
+                    "leave one out; what a system extends cannot be taken back")  # fmt: skip
+        self.faults.add("system-memory", f"the memory '{e.name}' {what[0]}", e.key.loc, what[1])
 
     def _unit(self, e: Entry) -> Unit | None:
         v = read_fields(e.node, UNIT, f"the unit '{e.name}'", self.faults, e.key.loc)

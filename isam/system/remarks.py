@@ -23,7 +23,7 @@ Ways = dict[Place, set[Place]]
 def remarks(system: System) -> list[Diagnostic]:
     """Remarks in source order, one per family and kind: the members of a family look wrong alike."""
     looks = (_room, _moved, _carried, _homes, _beginnings, _in_place, _loops, _idle, _unmanned, _lanes, _stuck, _twins,
-             _links, _registers, _repeating)  # fmt: skip
+             _links, _registers, _repeating, _aligned)  # fmt: skip
     found = [d for look in looks for d in look(system)]
     once = {(d.code, d.loc, d.message if not d.loc.line else ""): d for d in reversed(found)}
     return sorted(once.values(), key=lambda d: (d.loc.file, d.loc.line, d.loc.column))
@@ -252,6 +252,24 @@ def _repeating(system: System) -> Iterator[Diagnostic]:
         if i.repeats:
             yield Diagnostic("remark-repeat", f"'{i.name}' repeats what it takes, and no kernel may be mapped onto it",
                              i.loc, "say 'computes: true' of its move, and 'homes' of its operands")  # fmt: skip
+
+
+def _aligned(system: System) -> Iterator[Diagnostic]:
+    """Moves that take less from a memory than lies between the places at which it may be read: of what lies there in
+    rows they reach one tile in several, and the others come from home one by one."""
+    largest = max((size_of(a.dtype) for i in system.compute for a in i.body.arguments if a.dtype != ANY), default=1)
+    for m in system.moves:
+        i, memory = system.instructions[m.by], system.memories[m.source]
+        a = next((a for a in i.body.arguments if a.role in ("in", "const")), None)
+        elements = _most(i, a) if a is not None else None
+        if a is None or elements is None or memory.home:
+            continue
+        most = elements * (largest if a.dtype == ANY else size_of(a.dtype))
+        if most < memory.align:
+            what = f"'{i.name}' takes up to {most} B from '{m.source}', which is read at multiples of {memory.align} B"
+            yield Diagnostic("remark-align", f"{what}: what lies between them is brought anew, tile by tile", i.loc,
+                             f"state the memory's alignment as every move wants it, and at operands that want more "
+                             f"'align: {{{a.name}: {memory.align} B}}'")  # fmt: skip
 
 
 def _links(system: System) -> Iterator[Diagnostic]:

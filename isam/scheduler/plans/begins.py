@@ -14,22 +14,23 @@ Loops = Sequence[tuple[str, int]]  # axes, and how much of them an iteration tak
 
 
 def readable(nest: Nest | Group, use: Use, loops: Loops, block: Mapping[str, int], sides: Sequence[int],
-          memory: Memory) -> float:  # fmt: skip
-    """The share of an operand's tiles that begin where a memory may be read, in a box with so many elements along each
-    dimension: ``loops`` over it, and in their body a ``block`` of each axis, every tile of which is known.
+          memory: Memory, align: int) -> float:  # fmt: skip
+    """The share of an operand's tiles that begin where they may be read, at multiples of ``align``, in a box with so
+    many elements along each dimension: ``loops`` over it, and in their body a ``block`` of each axis, every tile of
+    which is known.
 
     Rows of a box begin at multiples of the alignment: what counts is how tiles follow each other along the innermost of
     its dimensions; in a memory with rows, along that which lies within them."""
     long = [d for d, n in enumerate(sides) if n > 1]
-    if memory.align <= 1 or not long:
+    if align <= 1 or not long:
         return 1.0
     row, size = use.index[within_rows(use) if memory.row else long[-1]], size_of(use.dtype)
-    if any(row.coefficient(a) * n * size % memory.align for a, n in loops):
+    if any(row.coefficient(a) * n * size % align for a, n in loops):
         return 0.0
     at = {0: 1}  # how many tiles begin so many bytes behind a multiple
     for axis, c in row.terms:
         unit = nest.unit(axis)
-        at = further(at, c * unit * size, -(-block.get(axis, 1) // unit), memory.align)
+        at = further(at, c * unit * size, -(-block.get(axis, 1) // unit), align)
     return at.get(0, 0) / sum(at.values()) if at else 1.0
 
 

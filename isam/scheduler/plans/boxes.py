@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations, product
 from math import prod
+from typing import TYPE_CHECKING
 
 from isam.classes import dataclass
 from isam.ir.dtype import size_of
@@ -16,6 +17,9 @@ from isam.scheduler.plan import USED, Group, StagedBox
 from isam.scheduler.plans.begins import readable, within_rows
 from isam.scheduler.plans.register import axes_of
 from isam.system.graph import Memory
+
+if TYPE_CHECKING:
+    from isam.scheduler.plans.estimate import Machine
 
 Order = tuple[tuple[str, int], ...]
 
@@ -97,14 +101,15 @@ def _left(nest: Nest | Group, order: Order, depth: int) -> dict[str, int]:
     return left
 
 
-def _readable(nest: Nest | Group, use: Use, order: Order, depth: int, memory: Memory) -> float:
+def _readable(nest: Nest | Group, use: Use, order: Order, depth: int, machine: Machine) -> float:
     """The share of an operand's tiles that can be read from a box below so many loops."""
     left, loops = _left(nest, order, depth), []
     for a, n in order[depth:]:
         if n < left.get(a, 1):
             loops.append((a, n))
             left[a] = n
-    return readable(nest, use, loops, left, box_sides(nest, use, order, depth), memory)
+    sides = box_sides(nest, use, order, depth)
+    return readable(nest, use, loops, left, sides, machine.memory, machine.asked(nest, use))
 
 
 def staged_uses(group: Group, main: Nest) -> dict[str, Use]:
@@ -120,23 +125,23 @@ def staged_uses(group: Group, main: Nest) -> dict[str, Use]:
 
 
 def placements(
-    group: Group, main: Nest, uses: dict[str, Use], order: Order, dealt: int, memory: Memory, lasting: Lasting = NOTHING
+    group: Group, machine: Machine, uses: dict[str, Use], order: Order, dealt: int, lasting: Lasting = NOTHING
 ) -> Iterator[dict[str, Box]]:
     """Ways to place the boxes of ``uses`` that fit: all of them inside the innermost loop that brings any; then each
     operand in turn as far out as it fits, where that saves traffic. The same without those in which some tiles cannot
     be read, and where boxes stay that may."""
-    for boxes in _placements(uses, main, order, dealt, memory):
+    for boxes in _placements(uses, machine, order, dealt):
         yield boxes
         whole = {b: x for b, x in boxes.items() if x.readable == 1}
         if whole and len(whole) < len(boxes):
             yield whole
-    may, others = [b for b in uses if b in lasting.buffers], beside(group, main, lasting)
-    near = {b: x for b, u in others.items() if (x := _staying(group, u, order, dealt, memory)).readable == 1}
+    may, others = [b for b in uses if b in lasting.buffers], beside(group, machine.main, lasting)
+    near = {b: x for b, u in others.items() if (x := _staying(group, u, order, dealt, machine)).readable == 1}
     for some in (c for n in range(0 if near else 1, len(may) + 1) for c in combinations(may, n)):
-        far = near | {b: _staying(group, uses[b], order, dealt, memory) for b in some}
+        far = near | {b: _staying(group, uses[b], order, dealt, machine) for b in some}
         if sum(x.size for x in far.values()) <= lasting.room:
             rest = {b: u for b, u in uses.items() if b not in far}
-            for boxes in (*_placements(rest, main, order, dealt, memory), *(() if rest else ({},))):
+            for boxes in (*_placements(rest, machine, order, dealt), *(() if rest else ({},))):
                 yield {**boxes, **far}
 
 
@@ -167,14 +172,15 @@ def beside(group: Group, main: Nest, lasting: Lasting) -> dict[str, Use]:
             if u.index and u.buffer in lasting.buffers and u.buffer not in mine}  # fmt: skip
 
 
-def _staying(group: Group, use: Use, order: Order, dealt: int, memory: Memory) -> Box:
+def _staying(group: Group, use: Use, order: Order, dealt: int, machine: Machine) -> Box:
     """What one instance reads of an operand, brought once; rows begin at multiples of the memory's alignment."""
     sides = box_sides(group, use, order, dealt)
-    size = box_room(sides, size_of(use.dtype), memory.align)
-    return Box(dealt, size, 1, size, False, sides, True, readable=_readable(group, use, order, dealt, memory))
+    size = box_room(sides, size_of(use.dtype), machine.memory.align)
+    return Box(dealt, size, 1, size, False, sides, True, readable=_readable(group, use, order, dealt, machine))
 
 
-def _placements(uses: dict[str, Use], main: Nest, order: Order, dealt: int, memory: Memory) -> Iterator[dict[str, Box]]:
+def _placements(uses: dict[str, Use], machine: Machine, order: Order, dealt: int) -> Iterator[dict[str, Box]]:
+    main, memory = machine.main, machine.memory
     room = memory.capacity * USED
     inmost = _inmost(main, order)
     trips = trip_counts(main, order)
@@ -184,7 +190,7 @@ def _placements(uses: dict[str, Use], main: Nest, order: Order, dealt: int, memo
         mine = axes_of(use)
         again = prod(t for t, (a, _) in zip(trips[dealt:depth], order[dealt:depth], strict=True) if a not in mine)
         total = min(times * size, again * box_bytes(main, use, order, dealt))  # edges are smaller than the rest
-        sides, share = box_sides(main, use, order, depth), _readable(main, use, order, depth, memory)
+        sides, share = box_sides(main, use, order, depth), _readable(main, use, order, depth, machine)
         return Box(depth, size, times, total, double_buffered and times > 1, sides, readable=share)
 
     inner = {b: box(u, inmost, True) for b, u in uses.items()}
@@ -203,7 +209,7 @@ def _placements(uses: dict[str, Use], main: Nest, order: Order, dealt: int, memo
     if once and sum(x.room for x in once.values()) <= room:
         yield once
     if uses and direct(main, memory):
-        yield from _levels(main, order, uses, inmost, memory)
+        yield from _levels(machine, order, uses, inmost)
 
 
 def direct(main: Nest, memory: Memory) -> bool:
@@ -211,11 +217,10 @@ def direct(main: Nest, memory: Memory) -> bool:
     return any(memory.name in u.homes for u in main.uses if u.reads and not u.writes)
 
 
-def _levels(
-    main: Nest, order: Order, uses: dict[str, Use], inmost: int, memory: Memory
-) -> Iterator[dict[str, Box]]:
+def _levels(machine: Machine, order: Order, uses: dict[str, Use], inmost: int) -> Iterator[dict[str, Box]]:
     """Every operand at each depth where its box becomes smaller; of those at the innermost depth that any has, one is
     brought while the one before is worked on."""
+    main, memory = machine.main, machine.memory
     trips = trip_counts(main, order)
     depths: list[list[int]] = []
     for u in uses.values():
@@ -227,7 +232,7 @@ def _levels(
             times, size = prod(trips[:d]), box_bytes(main, u, order, d)
             again = prod(t for t, (a, _) in zip(trips[:d], order[:d], strict=True) if a not in axes_of(u))
             total = min(times * size, again * box_bytes(main, u, order, 0))
-            sides, share = box_sides(main, u, order, d), _readable(main, u, order, d, memory)
+            sides, share = box_sides(main, u, order, d), _readable(main, u, order, d, machine)
             out[b] = Box(d, size, times, total, d == deepest and times > 1, sides, readable=share)
         if sum(x.room for x in out.values()) <= memory.capacity * USED:
             yield out

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import field
 from functools import cached_property
 from itertools import pairwise, zip_longest
-from math import prod
+from math import lcm, prod
 from typing import TYPE_CHECKING
 
 from isam.classes import dataclass
@@ -22,7 +22,7 @@ from isam.scheduler.plans.register import Room
 from isam.system.graph import Memory, System
 
 if TYPE_CHECKING:
-    from isam.scheduler.plan import Plan
+    from isam.scheduler.plan import Group, Plan
     from isam.scheduler.plans.boxes import Box
     from isam.scheduler.plans.divided import Divided
 
@@ -104,6 +104,20 @@ class Machine:
         """What a tile of so many bytes takes of it."""
         m = self.system.memories[memory]
         return max(1, size if m.cells is None else -(-size // (m.cell or 1)))
+
+    def asked(self, nest: Nest | Group, use: Use) -> int:
+        """At multiples of how many bytes calls read tiles of an operand there, or the move that brings them on does."""
+        memory = self.memory
+        if memory.access == memory.align or memory.name in use.homes:
+            return lcm(memory.access, use.align if memory.name in use.homes else 1)
+        rank = sum(any(nest.unit(a) > 1 for a in r.names) for r in use.index)
+        home = use.homes[0] if use.homes else self.system.home
+        asks: dict[bool, int] = {}  # of the moves that take as many dimensions, and of the others
+        for i in (self.system.instructions[m.by] for m in moves_of(self.system, memory.name, home, use.dtype)):
+            source = next(a for a in i.body.arguments if a.role in ("in", "const"))
+            alike = len(source.shape) == rank
+            asks[alike] = lcm(asks.get(alike, 1), max(1, i.contract(source.name).align))
+        return lcm(memory.access, asks.get(True, asks.get(False, 1)))
 
     def way_home(self, source: str, dtype: str) -> list[Edge]:
         """What results of a type pass on their way home."""

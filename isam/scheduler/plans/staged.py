@@ -81,7 +81,7 @@ def staged(
         divided = Divided(machine, width, deals)
         unroll = (*main.reduced, *unroll_order(main, dict(block.tiles), machine.room))
         for order in _orders(group, main, block, width, deals, system, () if deals else bands):
-            whole = [*placements(group, main, uses, order, len(deals), memory, lasting), {}]
+            whole = [*placements(group, machine, uses, order, len(deals), lasting), {}]
             parts = [] if direct(main, memory) else whole  # where calls read boxes in place, pieces would be commands
             parts = [p for b in parts if (p := in_pieces(b, group, main, order, len(deals))) is not None]
             for boxes in (*parts, *whole):  # of equal ones those with fewer blocks in an iteration

@@ -36,12 +36,11 @@ def in_pieces(monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
     """Only the best plan with a box in pieces is offered; which, is told."""
     chosen: list[Plan] = []
 
-    def only(out: dict[object, tuple[Plan, float, float]], _: set[object]) -> list[tuple[Plan, float, float]]:
-        found = list(out.values())
+    def only(found: list[tuple[Plan, float, bool]]) -> list[tuple[Plan, float]]:
         some = [f for f in found if any(s.by is not None for s in f[0].stages)]
         best = sorted(some or found, key=lambda f: f[1])[:1]
-        chosen.extend(f[0] for f in best)
-        return best
+        chosen.extend(p for p, *_ in best)
+        return [(p, s) for p, s, _ in best]
 
     monkeypatch.setattr(import_module("isam.scheduler.plans.staged"), "_worth", only)
     return chosen

@@ -40,7 +40,7 @@ BROKEN: dict[str, tuple[str, str, list[str], str, str]] = {
         ["2:9 system-name"], "'39_cyc' cannot name a system", "first a letter or _, then letters, digits, _ - ."),
     "capacity-and-cells": ("rb:   {kind: managed, ", "rb:   {kind: managed, capacity: 4 KiB, ",
         ["7:3 system-memory"],
-        "the memory 'rb' needs either a capacity or cells of a size", "write 'capacity: 16 KiB', or 'cells: 8, "),
+        "the memory 'rb' has two sizes: a capacity at ", "leave one out; what a system extends cannot be taken back"),
     "cells-without-cell": ("rb:   {kind: managed, cells: 8, cell: 64 B}", "rb:   {kind: managed, cells: 8}",
         ["7:3 system-memory"],
         "the memory 'rb' needs either a capacity or cells of a size", "write 'capacity: 16 KiB', or 'cells: 8, "),
