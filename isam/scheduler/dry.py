@@ -12,9 +12,10 @@ from isam.schedule.tree import Issue, Operand, Place, Tile
 from isam.scheduler.homes import Homes
 from isam.scheduler.infeasible import Infeasible, NoSchedule
 from isam.scheduler.nests import Call, Nest, Use
-from isam.scheduler.placement import Placement, Spread, joint_placements
+from isam.scheduler.placement import Placement, joint_placements
 from isam.scheduler.residency import Residency
 from isam.scheduler.scope import Scope
+from isam.scheduler.spread import Spread
 from isam.scheduler.state import STAGED, Copy, Key, MachineState
 from isam.scheduler.tiles import disjoint, mentions
 from isam.system.graph import System

@@ -9,9 +9,7 @@ from isam.classes import dataclass
 from isam.scheduler.hops import End
 from isam.scheduler.nests import Nest
 from isam.scheduler.state import Key
-from isam.system.graph import Memory, System
-
-EVEN = 0.01  # of the price of a tile, for a memory that is full
+from isam.system.graph import System
 
 
 @dataclass(frozen=True)
@@ -48,22 +46,6 @@ class Victim:
 
     def label(self) -> str:
         return f"{self.key[1]} in {self.key[0]}"
-
-
-@dataclass(frozen=True)
-class Spread:
-    """Results that stay near in several memories while others pass by. ``homes``: where all nests of a group may have
-    such a buffer; ``reserved``: cells of each memory that are for what passes."""
-
-    homes: dict[str, frozenset[str]]
-    reserved: dict[str, int]
-
-    def price(self, buffer: str, memory: Memory, taken: int) -> float:
-        """What it costs to have a tile in a memory of which so many cells are taken: among equals the one with more
-        room is taken."""
-        if memory.name not in self.homes[buffer]:
-            return 2 * EVEN
-        return EVEN * (taken + self.reserved.get(memory.name, 0)) / memory.cells if memory.cells else 0.0
 
 
 def joint_placements(nest: Nest, system: System) -> list[Placement]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from itertools import product
-from math import prod
 
 from isam.ir.affine import Affine
 from isam.schedule.tree import Bound, Loop, Node, Seq, Tile
@@ -20,16 +19,14 @@ from isam.scheduler.guarded import Guarded
 from isam.scheduler.infeasible import NoSchedule
 from isam.scheduler.lifetimes import InGroup
 from isam.scheduler.nests import Call, MappedAxis, Nest, sizes_of, tile_of
-from isam.scheduler.placement import Spread, joint_placements
 from isam.scheduler.plan import Members, Plan
-from isam.scheduler.plans.register import Room, live, together
 from isam.scheduler.recur import Cut, Recur
+from isam.scheduler.spread import spread
 from isam.scheduler.staging import Stager
 from isam.scheduler.state import Key, MachineState, Since
 from isam.scheduler.stays import Stays
 from isam.scheduler.trim import Env, Segment
 from isam.scheduler.turns import Turns
-from isam.system.graph import System
 
 Step = tuple[Affine, int]  # where a call begins along an axis, and how much of it it takes
 
@@ -49,7 +46,7 @@ class Walk:
         self.filling: frozenset[int] = frozenset()  # stages whose boxes are brought piece by piece where we are
         self.leaving: tuple[Key, ...] = ()  # what goes home once the boxes of the next block are on their way
         self.stager = Stager(run, plan, bind, stays, self.dealt)
-        run.spread = _spread(plan, run.system)
+        run.spread = spread(plan, run.system)
         self.lives = run.data.lifetimes = InGroup(run.scope, plan, self.dealt)
 
     def start(self, begin: Mapping[str, Affine] | None = None, held: Collection[Key] = ()) -> tuple[Key, ...]:
@@ -395,24 +392,6 @@ def _wider(calls: list[Call]) -> dict[Tile, Tile]:
         longest.setdefault((t.buffer, t.start, t.steps), t)
     found = ((t, longest[t.buffer, t.start, t.steps]) for t in read if t.buffer not in written)
     return {t: w for t, w in found if sum(a != b for a, b in zip(t.shape, w.shape, strict=True)) == 1}
-
-
-def _spread(plan: Plan, system: System) -> Spread | None:
-    """How results of the main nest that stay near while others pass by lie in several memories; None: in one."""
-    main = plan.group.main
-    written = frozenset(u.buffer for u in main.uses if u.writes and len(u.homes) > 1)
-    per = {a: -(-plan.register_block(a) // main.unit(a)) for a in main.axes if a not in main.reduced}
-    places = joint_placements(main, system) if written and main.reduced and prod(per.values()) > 1 else []
-    if not places:
-        return None
-    room, out = Room(main, system), dict[str, int]()
-    outer = next((a for a in plan.unroll if a in per), "")
-    tiles = live(main, together(main, per), outer, per.get(outer, 1))
-    for u, n, size, memory in zip(main.uses, tiles, room.sizes, places[0].memories, strict=True):
-        out[memory] = out.get(memory, 0) + (0 if u.writes else n * size)
-    homes = {b: frozenset.intersection(*(frozenset(u.homes) for n in plan.group.nests for u in n.uses if u.buffer == b))
-             for b in written}  # fmt: skip
-    return Spread(homes, out)
 
 
 def _shared(nodes: list[Node]) -> tuple[Node, ...]:

@@ -1,5 +1,5 @@
-"""How quickly tiles come where few rooms hold them: next to a unit each takes a room from the begin of its move until the
-last call on it has ended, and the next one waits for that (Little's law: rooms are tiles times how long one stays).
+"""How quickly tiles come where few rooms hold them: next to a unit each takes a room from the begin of its move until
+the last call on it has ended, and the next one waits for that (Little's law: rooms are tiles times how long one stays).
 """
 
 from __future__ import annotations
