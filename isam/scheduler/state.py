@@ -229,7 +229,8 @@ class MachineState:
 
     def find_room(self, memory: Memory, units: int) -> int | None:
         """The first free run of ``units`` cells or (aligned) bytes behind what was put there last, so that what has
-        just been given up is not waited for; else the lowest; or None. Registers of a machine with one unit, which does everything in order, are not waited for.
+        just been given up is not waited for; else the lowest; or None. Where one unit does everything in order nobody
+        waits for registers.
         """
         begin = 0 if memory.kind == COUNTED and len(self.system.units) == 1 else self.next.get(memory.name, 0)
         used = self._runs.get(memory.name, [])
