@@ -38,12 +38,13 @@ READING: dict[str, tuple[Part, ...]] = {
         ("From a cover to a schedule", "build nests call_size plan infeasible"),
         ("Which nests share loops", "grouping shared_loops agree interleaved"),
         ("Plans (`plans/`)",
-         "plans/ plans/single plans/divided plans/register plans/conflicts plans/sets plans/cache plans/traffic "
-         "plans/pack"),
+         "plans/ plans/single plans/divided plans/register plans/rotation plans/conflicts plans/sets plans/cache "
+         "plans/traffic plans/pack"),
         ("Plans where a memory lies on the way (`plans/`)",
          "plans/staged plans/boxes plans/begins plans/dealing plans/shared_home plans/estimate"),
         ("The dry run",
-         "dry walk trim scope state placement devices residency transfer spilling leaving staging lifetimes"),
+         "dry walk trim scope state turns placement spread devices residency transfer spilling leaving staging "
+         "lifetimes"),
         ("Tiles, memories and the ways between them", "tiles near places fit move edges hops homes aligned laid_out"),
         ("Domains that are no boxes", "pieces guarded blocks oblique outer"),
         ("Recurrent loops", "recur conform stays handed_on near_homes dealt_alike interchange"),

@@ -15,6 +15,7 @@ from isam.scheduler.nests import Call, Nest, Use
 from isam.scheduler.placement import Placement, joint_placements
 from isam.scheduler.residency import Residency
 from isam.scheduler.scope import Scope
+from isam.scheduler.spread import Spread
 from isam.scheduler.state import STAGED, Copy, Key, MachineState
 from isam.scheduler.tiles import disjoint, mentions
 from isam.system.graph import System
@@ -34,6 +35,7 @@ class DryRun:
         self.data = Residency(system, trace, self.scope, self.homes)
         self.devices = self.data.devices
         self._placements: dict[str, list[Placement]] = {}
+        self.spread: Spread | None = None  # of what stays near while the main nest of the present group sums up
         self._roomy: dict[object, list[Placement]] = {}  # those of them that hold such tiles
         self._meeting: dict[tuple[int, int], _Meeting] = {}
 
@@ -218,6 +220,9 @@ class DryRun:
         if self._key(use, tile, memory) in state.copies:
             return 0.0, memory, 0
         price = (1 if use.reads else 0.25) + 2 * any(state.copies[k].dirty for k in state.holding(tile))
+        if self.spread is not None and tile.buffer in self.spread.homes:
+            there = self.system.memories[memory]
+            price += self.spread.price(tile.buffer, there, state.taken(memory) if there.cells else 0)
         return price, memory, 0 if memory == self.homes.of(tile.buffer) else self.data.fit.units(memory, tile)
 
     def _price(self, bids: list[tuple[float, str, int]], room: dict[tuple[str, int], bool]) -> float:

@@ -18,7 +18,7 @@ SOONER = 0.95  # of the time of tiles that go home one by one, that one move of 
 class Edge:
     """Seconds that a move along an edge keeps its issuer: ``setup`` and per byte; ``shared``: bytes per second that all
     instances have together, where that is less (0: no such limit); ``limits``: what one call takes along its axes, of
-    which ``burst`` are a command."""
+    which ``burst`` are a command; ``latency``: seconds until what a move brings is there, if that is later."""
 
     issuer: str
     setup: float
@@ -26,11 +26,16 @@ class Edge:
     shared: float
     limits: tuple[int | None, ...] = ()
     burst: int = 1
+    latency: float = 0.0
 
     def seconds(self, moves: float, size: float, instances: int) -> float:
         """For so many moves of so many bytes in all, on each of the instances."""
         per_byte = max(self.per_byte, instances / self.shared if self.shared else 0.0)
         return moves * self.setup + size * per_byte
+
+    def arrival(self, size: int) -> float:
+        """Until one move of so many bytes has brought them."""
+        return max(self.latency, self.seconds(1, size, 1))
 
     def commands(self, sides: tuple[int, ...]) -> int:
         """How many bring a box: calls along its innermost dimension may share one."""
@@ -59,7 +64,8 @@ def _edge(system: System, m: Move) -> Edge:
     shared = min((k.bandwidth for k in system.links_of(m.source, m.target)), default=0.0)
     per_byte = 1 / cost.bandwidth / clock if cost.bandwidth else 0.0
     setup = (cost.setup or cost.issue or ASSUMED) / clock
-    return Edge(m.issuer, setup, per_byte, shared, tuple(s.most for s in ins.spans.values()), ins.burst.most)
+    limits, late = tuple(s.most for s in ins.spans.values()), (cost.latency or 0.0) / clock
+    return Edge(m.issuer, setup, per_byte, shared, limits, ins.burst.most, late)
 
 
 def gathers(system: System, memory: Memory) -> bool:

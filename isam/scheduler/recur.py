@@ -160,11 +160,14 @@ class Recur:
         outside = {s.memory for s in stages} - staged  # nothing is put there in this loop
         state.next = {m: at for m, at in state.next.items() if m in outside}
         begin = {m: max((first + n for first, n, _ in state.used(m)), default=0) for m in staged}
+        there = frozenset(state.copies)
         for n, env in enumerate(envs):
             if n > 0:  # boxes of one block far from those of another, also where a sibling loop has smaller ones
                 for m, low in begin.items():
                     reach = int(USED * state.system.memories[m].limit) - low
                     self.data.state.next[m] = low + max(0, reach) * n // len(envs)
+                results = self.walk.own(self.cut.axis, there)
+                self.walk.leaving = tuple(k for k in results if self.data.state.copies[k].dirty)
             first = self.first if opening and n == 0 else ()
             last = self.last if closing and n == len(envs) - 1 else ()
             self.walk.level(self.cut.depth, env, tuple(sorted((*first, *self.have, *last))))

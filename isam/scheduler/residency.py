@@ -23,6 +23,7 @@ from isam.scheduler.scope import Scope
 from isam.scheduler.spilling import spill, stays, take_over
 from isam.scheduler.state import Copy, Form, Key, MachineState, Since
 from isam.scheduler.transfer import Transfer
+from isam.scheduler.turns import Turns
 from isam.system.graph import COUNTED, System
 
 
@@ -43,6 +44,7 @@ class Residency:
         self.since = Since()
         self.later: dict[Tile, list[int]] = {}
         self.wider: dict[Tile, Tile] = {}
+        self.turns = Turns()
         self.at_bind: dict[object, tuple[Key, Copy]] = {}
         self.carriers: dict[object, list[Hop] | None] = {}
         self.hops: dict[object, Hop | None] = {}
@@ -63,7 +65,9 @@ class Residency:
         """Space for the tile in ``memory``, evicting unpinned copies when it is full (SCH-6)."""
         m = self.system.memories[memory]
         units = units or self.fit.units(memory, tile, form)
-        while (at := self.state.find_room(m, units)) is None:
+        uses = self.later.get(tile)
+        until = uses[0] if uses else self.turns.now
+        while (at := self.turns.find(self.state, m, units, until)) is None:
             victims = [self._victim(k) for _, _, k in self.state.used(memory) if k not in pinned]
             if not victims:
                 raise NoSchedule(self._full(memory, tile, units))

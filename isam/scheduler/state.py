@@ -229,12 +229,20 @@ class MachineState:
 
     def find_room(self, memory: Memory, units: int) -> int | None:
         """The first free run of ``units`` cells or (aligned) bytes behind what was put there last, so that what has
-        just been given up is not waited for; else the lowest; or None. Counted registers have no addresses to wait for.
+        just been given up is not waited for; else the lowest; or None. Where one unit does everything in order nobody
+        waits for registers.
         """
-        begin = 0 if memory.kind == COUNTED else self.next.get(memory.name, 0)
+        begin = 0 if memory.kind == COUNTED and len(self.system.units) == 1 else self.next.get(memory.name, 0)
         used = self._runs.get(memory.name, [])
         at = self._room_from(memory, units, begin, used)
         return self._room_from(memory, units, 0, used) if at is None and begin else at
+
+    def rooms(self, memory: Memory, units: int) -> Iterator[int]:
+        """Where ``units`` cells of a memory are free, lowest first."""
+        at = 0
+        for first, count in (*self._runs.get(memory.name, ()), (memory.limit, 0)):
+            yield from range(at, first - units + 1)
+            at = max(at, first + count)
 
     @staticmethod
     def _room_from(memory: Memory, units: int, begin: int, used: list[tuple[int, int]]) -> int | None:

@@ -21,10 +21,12 @@ from isam.scheduler.lifetimes import InGroup
 from isam.scheduler.nests import Call, MappedAxis, Nest, sizes_of, tile_of
 from isam.scheduler.plan import Members, Plan
 from isam.scheduler.recur import Cut, Recur
+from isam.scheduler.spread import spread
 from isam.scheduler.staging import Stager
 from isam.scheduler.state import Key, MachineState, Since
 from isam.scheduler.stays import Stays
 from isam.scheduler.trim import Env, Segment
+from isam.scheduler.turns import Turns
 
 Step = tuple[Affine, int]  # where a call begins along an axis, and how much of it it takes
 
@@ -42,7 +44,9 @@ class Walk:
         self.clip: Clip | None = None  # of the box that we are in
         self.calls: dict[object, list[Call]] = {}
         self.filling: frozenset[int] = frozenset()  # stages whose boxes are brought piece by piece where we are
+        self.leaving: tuple[Key, ...] = ()  # what goes home once the boxes of the next block are on their way
         self.stager = Stager(run, plan, bind, stays, self.dealt)
+        run.spread = spread(plan, run.system)
         self.lives = run.data.lifetimes = InGroup(run.scope, plan, self.dealt, run.homes.near)
 
     def start(self, begin: Mapping[str, Affine] | None = None, held: Collection[Key] = ()) -> tuple[Key, ...]:
@@ -98,6 +102,7 @@ class Walk:
         if not members:
             return
         data, scope = self.run.data, self.run.scope
+        leaving, self.leaving = self.leaving, ()
         key = (
             d,
             tuple(sorted(env.items())),
@@ -105,6 +110,7 @@ class Walk:
             tuple((v, scope.variables[v], scope.ranges[v]) for v in scope.names),
             data.state.signature(),
             self.filling,
+            leaving,
             frozenset().union(*self.lives.further),
         )
         hit = self.memo.get(key)
@@ -113,6 +119,7 @@ class Walk:
             was, self.lives.now, now = self.filling, env, self.lives.now
             with scope.recording() as nodes:
                 self._stages(d, env, members)
+                self._leave(leaving)
                 self._level_body(d, env, members)
             self.filling, self.lives.now = was, now
             hit = (_shared(nodes), data.state, data.since)
@@ -156,12 +163,13 @@ class Walk:
             self.level(d + 1, env, pre)
         full, was = self._full(axis), self.filling
         parts = self._parts(d, env[axis][1], bool(full))
-        for number, (part, together) in enumerate(parts):
+        for number, (part, held) in enumerate(parts):
             if number == 1:
                 self.filling -= full
+            following = number + 1 < len(parts) and parts[number + 1][0].count == 1
             first = pre if peel_pre and number == 0 else ()
             last = post if peel_post and number == len(parts) - 1 else ()
-            self._segment(d, env, axis, part, together, first, have, last)
+            self._segment(d, env, axis, part, held, first, have, last, following)
         self.filling = was
         if post and not peel_post:
             self.level(d + 1, env, post)
@@ -216,8 +224,10 @@ class Walk:
         return out
 
     def _segment(
-        self, d: int, env: Env, axis: str, part: Segment, together: int, first: Members, have: Members, last: Members
-    ) -> None:
+        self, d: int, env: Env, axis: str, part: Segment, together: int, first: Members, have: Members, last: Members,
+        following: bool = False,
+    ) -> None:  # fmt: skip
+        """One part of an axis; ``following``: another block comes that is no loop."""
         offset, _, outer = env[axis]
         lo = offset + part.start
         outermost = not any(a == axis for a, _ in self.plan.order[:d])
@@ -231,7 +241,10 @@ class Walk:
             # other blocks of this axis may want what this one computes
             with self.lives.within(axis, members, self.plan.only(d)):
                 self.level(d + 1, inner, members)
-            self._left(axis, before)
+            mine = self.own(axis, before)
+            later = {k for k in mine if following and self.run.data.state.copies[k].dirty}
+            self._leave(tuple(k for k in mine if k not in later))
+            self.leaving = tuple(k for k in mine if k in later)
             return
         var = self._var(d)
         starts = [Affine.of(var) + n * part.size for n in range(together)]
@@ -241,20 +254,23 @@ class Walk:
         bounds = (low[0], low[1] + span - step)
         Recur(self, Cut(var, axis, lo, span, step, bounds, envs, d + 1, self.plan.only(d)), first, have, last).make()
 
-    def _left(self, axis: str, before: frozenset[Key]) -> None:
-        """A block of the axis that is no loop is done: what only it could see goes home, as at the end of a loop; what
-        was there ``before`` stays."""
-        data, uses = self.run.data, [u for n in self.group.nests for u in n.uses]
+    def own(self, axis: str, before: frozenset[Key]) -> tuple[Key, ...]:
+        """What is there, was not ``before``, and only a block of the axis that is done could see: it goes home, as at
+        the end of a loop."""
+        if not self.plan.even:
+            return ()
+        uses, out = [u for n in self.group.nests for u in n.uses], []
+        for key in self.run.data.state.of_any():
+            mine = [any(axis in row.names for row in u.index) for u in uses if u.buffer == key[1].buffer]
+            if mine and all(mine) and key not in before:
+                out.append(key)
+        return tuple(out)
 
-        def only_here(buffer: str) -> bool:
-            mine = [any(axis in row.names for row in u.index) for u in uses if u.buffer == buffer]
-            return bool(mine) and all(mine)
-
-        some = data.state.of_any() if self.plan.even else ()
-        leaving = [key for key in some if key not in before and only_here(key[1].buffer)]
+    def _leave(self, leaving: tuple[Key, ...]) -> None:
+        """Sends home what is still there."""
         for key in leaving:
-            if key in data.state.copies:
-                data.evict(key, leaving=leaving)
+            if key in self.run.data.state.copies:
+                self.run.data.evict(key, leaving=leaving)
 
     # -- the innermost block -----------------------------------------------------------------------------------------
     def _block(self, env: Env, members: Members) -> None:
@@ -276,8 +292,10 @@ class Walk:
                 run.data.later[t].append(at)
         done = 0
         self.lives.begin(calls)
+        run.data.turns = turns = Turns(len(calls) if len(run.system.units) > 1 else 0)
         for step in steps:
             begin, done = done, done + len(step)
+            turns.now = begin
             for at in range(begin, done):
                 for t in touched[at]:
                     run.data.later[t].pop()
@@ -287,11 +305,13 @@ class Walk:
                 no.nest = step[0][0].number if no.nest is None else no.nest
                 raise
             self.lives.done = done
+            if turns.calls:
+                turns.use(run.data.state, [t for at in range(begin, done) for t in touched[at]])
             for at in range(begin, done):
                 for t in dict.fromkeys(touched[at]):
                     if last[t] == at:
                         run.release(t, crowded)
-        run.data.later, run.data.wider = {}, {}
+        run.data.later, run.data.wider, run.data.turns = {}, {}, Turns()
         self.lives.begin([])
 
     def _crowded(self, calls: list[Call]) -> bool:

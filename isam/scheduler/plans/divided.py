@@ -12,7 +12,8 @@ from isam.ir.dtype import size_of
 from isam.scheduler.edges import gathers, worth_joining
 from isam.scheduler.move import route
 from isam.scheduler.nests import Use
-from isam.scheduler.plans.register import live, together
+from isam.scheduler.plans.register import live, together, unroll_order
+from isam.scheduler.plans.rotation import Brought, near, pace
 from isam.scheduler.plans.traffic import brought
 from isam.scheduler.trim import even_segments
 from isam.system.graph import COUNTED
@@ -33,6 +34,7 @@ class Divided:
         self._axes: dict[int, frozenset[str]] = {}  # of uses of the main nest, by identity
         self._tiles: dict[int, tuple[float, float]] = {}
         self._joined: dict[int, int] = {}
+        self._compute: dict[int | None, float] = {}
 
     @cached_property
     def blocks(self) -> list[tuple[int, dict[str, int]]]:
@@ -43,21 +45,47 @@ class Divided:
             kinds.append([(a, s.count, -(-s.size // unit)) for s in even_segments(self.lengths[a], w, unit)])
         return [(prod(n for _, n, _ in combo), {a: t for a, _, t in combo}) for combo in product(*kinds)]
 
+    @cached_property
+    def count(self) -> int:
+        """Register blocks of one instance."""
+        return sum(n for n, _ in self.blocks)
+
     @property
     def streaming(self) -> float:
         """Seconds of bringing home what the registers are brought, as if nothing stayed in between."""
         return sum(edge.seconds(0, self.tiles(u)[1], self.instances) for u, edge in self.brought)
 
     @cached_property
-    def compute(self) -> float:
-        """Seconds of the calls of one instance; members of a cluster share those of a register block."""
-        return sum(n * self.step(tiles) for n, tiles in self.blocks) * self.steps
+    def unroll(self) -> list[str]:
+        """The parallel axes of a register block, outermost first."""
+        per = {a: -(-w // self.main.unit(a)) for a, w in self.width.items()}
+        return unroll_order(self.main, per, self.machine.room)
+
+    @cached_property
+    def near(self) -> list[Brought]:
+        """Operands whose tiles are brought next to the unit step by step."""
+        return near(self)
+
+    def compute(self, unrolled: int | None) -> float:
+        """Seconds of the calls of one instance, ``unrolled`` steps in an iteration (None: no loop is around a block),
+        each as soon as its operands are there; members of a cluster share those of a register block."""
+        if unrolled not in self._compute:
+            paced = sum(n * max(self.step(t), pace(self, t, unrolled)) for n, t in self.blocks)
+            self._compute[unrolled] = paced * self.steps
+        return self._compute[unrolled]
 
     def step(self, tiles: dict[str, int]) -> float:
         """Seconds of one step of a block's reduction: its calls, but each waits for the one that added to the same
         result in the step before."""
         calls = -(-prod(tiles.values()) // self.machine.members) * self.machine.call
         return max(calls, self.machine.latency) if self.steps > 1 else calls
+
+    def inside(self, unrolled: int | None) -> float:
+        """Seconds of calls and of what they are brought, ``unrolled`` steps in an iteration."""
+        busy: dict[str, float] = {}
+        for issuer, t in self.registers:
+            busy[issuer] = busy.get(issuer, 0.0) + t
+        return max([self.compute(unrolled), *busy.values()])
 
     @cached_property
     def steps(self) -> int:
@@ -69,13 +97,13 @@ class Divided:
         """Seconds in which calls wait for the results of the block before to leave the memories next to the unit: where
         there is no room for those of two blocks, and where there is, but they take the same place."""
         crowded = roomy = 0.0
-        blocks, inside = sum(n for n, _ in self.blocks), self.largest
+        inside = self.largest
         for u in self.written if self.main.reduced else ():
             rooms = sum(self.machine.cells(h) // self.machine.tile(h, self.tile(u)) for h in u.homes)
             edge = next(iter(self.machine.way_home(u.homes[0], u.dtype)), None)
             if edge is None:
                 continue
-            seconds = (blocks - 1) * edge.seconds(inside, inside * self.tile(u), 1) / len(u.homes)
+            seconds = (self.count - 1) * edge.seconds(inside, inside * self.tile(u), 1) / len(u.homes)
             if 2 * inside > rooms:
                 crowded += seconds
             elif self.roomy and all(self.machine.system.memories[h].kind != COUNTED for h in u.homes):

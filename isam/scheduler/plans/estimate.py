@@ -58,9 +58,14 @@ class Machine:
         return self.call + behind / max(u.clock for u in self.system.units_of(self.main.instruction.name))
 
     @cached_property
+    def units(self) -> frozenset[str]:
+        """Those that work on the nest's calls."""
+        return frozenset(u.name for u in self.system.units_of(self.main.instruction.name))
+
+    @cached_property
     def members(self) -> int:
         """Units that work on the nest's calls at a time."""
-        return len(self.system.units_of(self.main.instruction.name))
+        return len(self.units)
 
     def cells(self, memory: str) -> int:
         """How much a memory holds: cells, or bytes."""
@@ -125,7 +130,7 @@ class Estimate:
             share = min(share for share, _, _ in pieces)
             alone = self._longest([*((i, t * share) for i, t in ahead), *((i, t) for _, i, t in pieces)], share)
             time = alone + (1 - share) * time
-        return time + waited + self._stores[1] + self.of.drained[0] + self.drained + self._replaced()
+        return time + waited + self._stores[1]
 
     @cached_property
     def drained(self) -> float:
@@ -161,7 +166,62 @@ class Estimate:
             busy[issuer] += t
         for issuer, t in (*self._stores[0], *self.of.registers):
             busy[issuer] = busy.get(issuer, 0.0) + t * share
-        return max([self.of.compute * share, *busy.values()])
+        near, behind = {issuer for issuer, _ in self.of.registers}, self._behind if ahead else {}
+        for i in busy:
+            busy[i] += sum(a + b for j, (a, b) in behind.items() if i != j) * share if i in near else 0.0
+        left, boxes = (sum(t[n] for t in behind.values()) for n in (0, 1))
+        waits = max(self.of.drained[0] + self.drained, self._between + left) + boxes
+        return max([(self._compute + waits) * share, *busy.values()])
+
+    @cached_property
+    def _leaving(self) -> dict[str, float]:
+        """Seconds that results of a block keep those who bring them home."""
+        out: dict[str, float] = {}
+        for issuer, t in self._stores[0]:
+            out[issuer] = out.get(issuer, 0.0) + t / self.of.count
+        return out
+
+    @cached_property
+    def _behind(self) -> dict[str, tuple[float, float]]:
+        """Seconds in which what a block needs waits, in the order of moves of one unit, behind the results of the block
+        before, which wait for its calls: per unit, for these and until it is there itself."""
+        blocks, loop = self.of.count, self.block_loop
+        waits: dict[str, tuple[float, float]] = {}
+        for u, edge in self.of.brought if loop is not None else ():
+            x = self.boxes.get(u.buffer)
+            if edge.issuer in self._leaving and x is not None and not x.stays:
+                ahead = 2 if loop in self.plan.double_buffered and x.depth == loop + 1 else 1  # every second one is
+                parts = 1 if x.pieces is None else x.pieces.count
+                times, alone = (min(x.times * parts, blocks) - 1) / ahead, not x.double_buffered and x.pieces is None
+                most, seconds = waits.get(edge.issuer, (0.0, 0.0))
+                seconds += 0.0 if alone else times * edge.seconds(1, x.size / parts, self.of.instances)
+                waits[edge.issuer] = max(most, times), seconds
+        return {issuer: (n * self._leaving[issuer], t) for issuer, (n, t) in waits.items()}
+
+    @cached_property
+    def _between(self) -> float:
+        """Seconds from the last calls of blocks to the first ones of the next, where who brings these their operands
+        takes results away as well."""
+        leaving = self._leaving
+        waits = (b.arrival + leaving[b.issuer] for b in self.of.near if b.issuer in leaving)
+        longest = max(waits, default=0.0)
+        return (self.of.count - 1) * (longest + self.machine.latency) if longest else 0.0
+
+    @cached_property
+    def _compute(self) -> float:
+        """Seconds of calls: iterations of the innermost loop have tiles where those of the one before did."""
+        return self.of.compute(self._unrolled)
+
+    @property
+    def _unrolled(self) -> int | None:
+        """Steps in an iteration of the innermost loop over a reduction; None: there is no such loop."""
+        left = {a: self.of.lengths[a] for a in self.main.reduced}
+        found = None
+        for d, (a, n) in enumerate(self.plan.order):
+            if d >= len(self.plan.deals) and n < left.get(a, 0):
+                left[a] = n
+                found = prod([-(-m // self.main.unit(b)) for b, m in left.items()]) * self.plan.blocks_held(d)
+        return found
 
     def _in_pieces(self) -> list[tuple[float, str, float]]:
         """Boxes that come in pieces: in which share of the time, who brings them, its seconds."""
@@ -188,13 +248,13 @@ class Estimate:
                 waited += begins * edge.seconds(1, box.size / box.pieces.count, self.of.instances)
             else:
                 waited += whole
-        return ahead, waited + sum(s for _, s in self._besides())
+        return [*ahead, *self._besides()], waited
 
-    def _besides(self) -> list[tuple[Use, float]]:
-        """Seconds of bringing tile by tile what cannot be read from the boxes that hold it."""
+    def _besides(self) -> list[tuple[str, float]]:
+        """Seconds of bringing tile by tile what cannot be read from the boxes that hold it, and who does it."""
         boxed = ((u, e, self.boxes.get(u.buffer)) for u, e in self.of.brought)
         some = ((u, e, x) for u, e, x in boxed if x is not None and x.readable < 1)
-        return [(u, (1 - x.readable) * e.seconds(*self.of.tiles(u), self.of.instances)) for u, e, x in some]
+        return [(e.issuer, (1 - x.readable) * e.seconds(*self.of.tiles(u), self.of.instances)) for u, e, x in some]
 
     def _from_home(self) -> list[tuple[Use, Edge, float]]:
         """What brings each operand, and its seconds: in boxes, or tile by tile whenever a block wants it."""
@@ -205,33 +265,6 @@ class Estimate:
             moves *= 1 if box is None or box.stays else edge.commands(box.sides)
             seconds = edge.seconds(moves, size, self.of.instances)
             out.append((u, edge, seconds / self.trips if box is not None and box.stays else seconds))
-        return out
-
-    def _replaced(self) -> float:
-        """Seconds in which the calls on a tile have to end before the next one takes its place: where there is no room
-        for two, and at the begin of every iteration of the innermost loop, whose tiles lie where those of the one
-        before did."""
-        machine, out, again = self.machine, 0.0, 0.0
-        unrolled = next((-(-n // self.main.unit(a)) for a, n in reversed(self.plan.order) if a in self.main.reduced), 1)
-        for u in self.of.read:
-            home = u.homes[0] if u.homes else machine.system.home
-            edge = machine.edge(machine.memory.name, home, u.dtype)
-            if edge is None:
-                continue
-            if machine.cells(home) < 2 * machine.tile(home, self.of.tile(u)):
-                out += self.of.tiles(u)[0] * (machine.latency - machine.call)
-            elif self.of.steps > unrolled:
-                again = max(again, self._begun(u, unrolled, edge.seconds(1, self.of.tile(u), 1)))
-        return out + again
-
-    def _begun(self, use: Use, unrolled: int, move: float) -> float:
-        """Seconds in which iterations of so many steps wait to begin: a tile of the operand is brought when all calls
-        on the one that lies there have ended."""
-        out, axes = 0.0, self.of.axes(use)
-        for n, tiles in self.of.blocks:
-            calls = -(-prod(t for a, t in tiles.items() if a not in axes) // self.machine.members)
-            behind = (calls - 1) * self.machine.call + self.machine.latency + move
-            out += n * (self.of.steps / unrolled - 1) * max(0.0, behind - unrolled * self.of.step(tiles))
         return out
 
     @cached_property

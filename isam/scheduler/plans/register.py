@@ -73,7 +73,7 @@ class Room:
 
     def holds(self, tiles: list[int]) -> bool:
         """Whether so many tiles of each operand fit together: in every set of memories what can live nowhere else."""
-        for bound, room, spare in self._sets:
+        for bound, room, spare in self.sets:
             need = sum([tiles[n] * self.sizes[n] for n in bound])
             if need and need + spare > room:
                 return False
@@ -86,7 +86,7 @@ class Room:
         return len(near) > 1 and len(near) == len(self.limit)
 
     @cached_property
-    def _sets(self) -> list[tuple[list[int], int, int]]:
+    def sets(self) -> list[tuple[list[int], int, int]]:
         """Of every set of memories the operands that can live nowhere else, its room, and what of it is spared."""
         names, out = sorted(self.limit), []
         for chosen in range(1, 1 << len(names)):

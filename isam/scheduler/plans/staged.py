@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 from itertools import chain, product
-from math import ceil, prod
+from math import ceil, inf, prod
 
 from isam.scheduler.move import route
 from isam.scheduler.nests import Nest, Use
@@ -77,12 +77,15 @@ def staged(
     uses = {b: u for b, u in _passing(group, main, system, memory).items() if b not in near}
     bands = _bands(main, memory, uses)
     ways = dealings(group, main, system, memory) if dealing is None else [dealing]
-    pairs = list(product(_varied(main, blocks), ways))
-    pairs.sort(key=lambda p: _rough(group, machine, *p))
+    pairs = list(product(_varied(machine, blocks), ways))
+    rough = {n: _rough(group, machine, *p) for n, p in enumerate(pairs)}
+    least = sorted(rough, key=lambda n: rough[n][1])[:PAIRS // 4]  # traffic with home, which may be all that counts
+    best = sorted(rough, key=lambda n: max(rough[n]))
+    chosen = [n for n in best if n not in least][: PAIRS - len(least)]
     out: dict[object, tuple[Plan, float, float]] = {}
     turns = set[object]()
     others = beside(group, main, lasting)
-    for block, deals in pairs[:PAIRS]:
+    for block, deals in (pairs[n] for n in best if n in least or n in chosen):
         width = _widths(main, block)
         divided = Divided(machine, width, deals)
         unroll = (*main.reduced, *unroll_order(main, dict(block.tiles), machine.room))
@@ -172,22 +175,41 @@ def _widths(main: Nest, block: Block) -> dict[str, int]:
     return {a: block.of(a) * main.unit(a) for a in main.axes if a not in main.reduced}
 
 
-def _rough(group: Group, machine: Machine, block: Block, deals: Dealing) -> float:
-    """Seconds as if nothing stayed in the memory in between."""
+def _rough(group: Group, machine: Machine, block: Block, deals: Dealing) -> tuple[float, float]:
+    """Seconds near the unit, and of traffic with home, as if nothing stayed in the memory in between."""
     plan = Plan(group, tuple((a, n) for a, n, _ in deals), (), deals=tuple(d for _, _, d in deals))
     divided = Divided(machine, _widths(machine.main, block), deals)
-    return max(Estimate(divided, plan, {}).inside, divided.streaming)
+    return Estimate(divided, plan, {}).inside, divided.streaming
 
 
-def _varied(main: Nest, blocks: list[Block]) -> list[Block]:
-    """The best blocks, and those that bring the fewest tiles per call."""
+def _varied(machine: Machine, blocks: list[Block]) -> list[Block]:
+    """The best blocks, those that bring the fewest tiles per call, and what lies between."""
+    main = machine.main
 
     def brought(block: Block) -> float:
         per = dict(block.tiles)
         tiles = sum(prod(per.get(a, 1) for a in axes_of(u)) for u in main.uses if u.reads and not u.writes)
         return tiles / prod(per.values())
 
-    return list(dict.fromkeys([*blocks[:BLOCKS], *sorted(blocks, key=brought)[:BLOCKS]]))
+    found = [*blocks[:BLOCKS], *sorted(blocks, key=brought)[:BLOCKS], *_balanced(machine, blocks)[: BLOCKS // 2]]
+    return list(dict.fromkeys(found))
+
+
+def _balanced(machine: Machine, blocks: list[Block]) -> list[Block]:
+    """Those that none beats both near the unit, where tiles want rooms, and in traffic with home, the quickest near the
+    unit first."""
+    main = machine.main
+    each: list[tuple[float, float, int]] = []
+    for n, b in enumerate(blocks):
+        divided = Divided(machine, _widths(main, b), ())
+        several = _several(main, dict(b.tiles), machine.system) if main.reduced else None
+        each.append((divided.inside(several), divided.streaming, n))
+    out, least = list[Block](), inf
+    for _, traffic, n in sorted(each):
+        if traffic < WORTH * least:
+            out.append(blocks[n])
+            least = traffic
+    return out
 
 
 # -- loops ------------------------------------------------------------------------------------------------------------
@@ -256,10 +278,15 @@ def _reduction(
         return []
     unit = {a: main.unit(a) for a in main.reduced}
     inner = main.reduced[-1]
-    several = _together(main, tiles, system) if inner in main.mapped else steps(prod(tiles.values()))
+    several = _several(main, tiles, system)
     out = [chunk] if main.length(chunk[0]) > chunk[1] else []
     out += [(a, unit[a]) for a in main.reduced[:-1]]
     return [*out, (inner, unit[inner] * several)]
+
+
+def _several(main: Nest, tiles: dict[str, int], system: System) -> int:
+    """Steps of a reduction in an iteration of its innermost loop."""
+    return _together(main, tiles, system) if main.reduced[-1] in main.mapped else steps(prod(tiles.values()))
 
 
 def _together(main: Nest, tiles: dict[str, int], system: System) -> int:

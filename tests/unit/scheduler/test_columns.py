@@ -122,10 +122,10 @@ def test_a_column_fills_a_register_by_one_move(tmp_path: Path, copy, kernel, siz
 def test_a_box_is_brought_column_by_column(tmp_path: Path) -> None:
     """So that moves of what is dense find columns in it."""
     job = compiled(COLUMNS, {"M": 8, "N": 4}, small(tmp_path, ANYHOW))
-    (load,) = (c for c in calls(job) if c.instruction == "vld")
+    loads = [c for c in calls(job) if c.instruction == "vld"]
     bring = [c for c in calls(job) if c.instruction == "dcopy" and c.operands[0].tile.buffer == "a"]
     assert [c.operands[0].tile.shape for c in bring] == [(8, 4)]
-    assert load.operands[0].place.strides == (4, 32)
+    assert {c.operands[0].place.strides for c in loads} == {(4, 32)}
 
 
 def test_a_box_is_gathered_in_a_scratchpad(tmp_path: Path) -> None:

@@ -36,9 +36,9 @@ def calls(job, instruction: str) -> Counter[str]:
 
 
 def test_two_units_share_independent_tiles():
-    sizes = {"M": 12, "N": 20, "K": 40}
-    alone, one = run(TOY, sizes)
-    job, two = run(TWIN, sizes)
+    sizes, slow = {"M": 12, "N": 20, "K": 40}, replace(TOY.units["mm"], clock=1e8)  # else moves are what takes time
+    alone, one = run(replace(TOY, units={**TOY.units, "mm": slow}), sizes)
+    job, two = run(replace(TOY, units={**TOY.units, "mm": slow, "mm1": replace(slow, name="mm1")}), sizes)
     assert one == {"mm": 150}
     assert two == {"mm": 75, "mm1": 75}
     assert timeline(job.schedule).ticks < timeline(alone.schedule).ticks

@@ -85,7 +85,7 @@ def moved(schedule: Schedule, source: str, target: str) -> list[str]:
 
 
 def test_only_results_go_home_where_there_is_room_nearer():
-    job = compiled(CHAIN, {"N": 64}, near())
+    job = compiled(CHAIN, {"N": 64}, near(cells=3))
     judge(CHAIN, {"N": 64}, job)
     assert check_flat(job.schedule) == []
     assert set(moved(job.schedule, "sp", "dram")) == {"y"}
@@ -96,9 +96,9 @@ def test_only_results_go_home_where_there_is_room_nearer():
     assert [s.name for s in job.schedule.workspace if s.memory == "dram"] == []
 
 
-@pytest.mark.parametrize(("room", "home"), [(192, {"p", "q", "y"}), (256, {"p", "r", "y"}), (512, {"y"})])
+@pytest.mark.parametrize(("room", "home"), [(192, set("pqrsty")), (256, set("pqrsy")), (512, {"y"})])
 def test_what_has_no_room_there_goes_home(room, home):
-    job = compiled(CHAIN, {"N": 64}, near(room), check=True)
+    job = compiled(CHAIN, {"N": 64}, near(room, cells=3), check=True)
     judge(CHAIN, {"N": 64}, job)
     assert set(moved(job.schedule, "sp", "dram")) == home
 
