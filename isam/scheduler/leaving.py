@@ -26,14 +26,16 @@ def join(data: Residency, key: Key, pinned: Collection[Key], leaving: Collection
     """Sends a dirty copy home together with those that fill a box with it and are ``leaving``, too, or, where it makes
     room, to which nobody will add; whether that was done."""
     memory, tile, form = key
+    home, dtype = data.homes.of(tile.buffer), data.homes.dtype(tile.buffer)
     if form in (STAGED, PASSING) or (leaving is None and not data.lifetimes.finished(tile)):
         return False
-    path = data.fit.route(memory, data.homes.of(tile.buffer), data.homes.dtype(tile.buffer)) or ()
+    path = data.fit.route(memory, home, dtype) or ()
     if len(path) != 3:  # on a longer way each would need room there, too
         return False
 
     def along(k: Key) -> bool:
-        alike = k[0] == memory and k[2] == form and k[1].shape == tile.shape and data.state.copies[k].dirty
+        alike = k[2] == form and k[1].shape == tile.shape and data.state.copies[k].dirty
+        alike = alike and (k[0] == memory or (data.fit.route(k[0], home, dtype) or ())[1:] == path[1:])
         goes = data.lifetimes.finished(k[1]) if leaving is None else k in leaving
         return k == key or (alike and goes and k not in pinned and data.wanted_home(k[1]))
 
@@ -42,8 +44,9 @@ def join(data: Residency, key: Key, pinned: Collection[Key], leaving: Collection
 
 
 def _joined(data: Residency, keys: Sequence[Key], path: tuple[str, ...], pinned: Collection[Key]) -> bool:
-    """The same for such copies, where they are home sooner so and lie as one piece there."""
-    (memory, first, form), system, dtype = keys[0], data.system, data.homes.dtype(keys[0][1].buffer)
+    """The same for such copies, where they are home sooner so and lie as one piece there; ``path``: of one of them, the
+    others begin elsewhere on the same way."""
+    (_, first, form), system, dtype = keys[0], data.system, data.homes.dtype(keys[0][1].buffer)
     there, box = system.memories[path[1]], box_of([k[1] for k in keys])
     if box is None or not gathers(system, there):
         return False
@@ -57,7 +60,7 @@ def _joined(data: Residency, keys: Sequence[Key], path: tuple[str, ...], pinned:
     held, place = {new, *keys, *pinned}, Place(there.name, "", Affine((), at), layout.coefficients)
     inside = End(there.name, lambda t: sub_place(place, box, t))
     onwards = Transfer(data, box, path[1:], inside, End(path[2], data.home), held)
-    here = [Transfer(data, k[1], path[:2], End(memory, _within(data, k), form), inside, held) for k in keys]
+    here = [Transfer(data, k[1], (k[0], path[1]), End(k[0], _within(data, k), form), inside, held) for k in keys]
     if not onwards.possible() or not all(t.whole() for t in here) or not _lies(data, box, place, keys):
         return False
     moves = prod(ceil(n / m) for n, m in zip(box.shape, onwards.part, strict=True))
