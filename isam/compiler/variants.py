@@ -135,7 +135,8 @@ class Otherwise(Behind):
         self.asked = asked
 
     def decide(self, choice: Choice) -> Any:
-        return choice.options[1] if self.asked(choice) else super().decide(choice)
+        own = super().decide(choice)  # asked in any case: a recording goes on from one decision to the next
+        return choice.options[1] if self.asked(choice) else own
 
 
 def _decided(cover: Cover, system: System, trace: Trace, by: Approach) -> Schedule | Infeasible:

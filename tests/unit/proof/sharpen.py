@@ -180,6 +180,8 @@ def wrong(name: str) -> str:
         new, old = document(source, int(number), which), proved(source, int(number))
         return "another document is accepted" if which != RIGHT and new != old and not refusals(new) else ""
     c: Case = case(source, int(number))
+    if which != RIGHT and int(which) >= len(planted(source, int(number))):
+        return "the schedule has fewer faults now, this is none of them"
     s = schedule(source, int(number), which)
     column, harm = judged_schedule(c, s, not races(c, c.schedule))
     return f"{column}: {harm}" if column in ("accepted, harmful", "crash") else ""

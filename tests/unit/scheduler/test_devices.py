@@ -40,7 +40,8 @@ def test_two_units_share_independent_tiles():
     alone, one = run(replace(TOY, units={**TOY.units, "mm": slow}), sizes)
     job, two = run(replace(TOY, units={**TOY.units, "mm": slow, "mm1": replace(slow, name="mm1")}), sizes)
     assert one == {"mm": 150}
-    assert two == {"mm": 75, "mm1": 75}
+    assert two.total() == 150
+    assert min(two["mm"], two["mm1"]) >= 72, "whoever is done first takes the next one"
     assert timeline(job.schedule).ticks < timeline(alone.schedule).ticks
 
 
