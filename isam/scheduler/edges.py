@@ -38,11 +38,14 @@ class Edge:
         return max(self.latency, self.seconds(1, size, 1))
 
     def commands(self, sides: tuple[int, ...]) -> int:
-        """How many bring a box: one along as many of its dimensions as a call has axes, the innermost first; calls
-        along that one may share a command."""
+        """How many bring a box: calls along its innermost dimension may share one."""
+        calls = [-(-n // m) if m else 1 for n, m in zip_longest(reversed(sides), reversed(self.limits), fillvalue=1)]
+        return -(-calls[0] // self.burst) * prod(calls[1:]) if self.limits and None not in self.limits else 1
+
+    def calls(self, sides: tuple[int, ...]) -> int:
+        """How many bring a box where a call takes as many of its dimensions as it has axes, the innermost first."""
         long = [n for n in reversed(sides) if n > 1]
-        calls = [-(-n // m) if m else 1 for n, m in zip_longest(long, reversed(self.limits), fillvalue=1)]
-        return -(-calls[0] // self.burst) * prod(calls[1:]) if calls else 1
+        return prod(-(-n // m) if m else 1 for n, m in zip_longest(long, reversed(self.limits), fillvalue=1))
 
 
 def quickest(system: System, source: str, target: str, dtype: str) -> Edge | None:

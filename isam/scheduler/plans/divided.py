@@ -171,7 +171,7 @@ class Divided:
         per = dict(max((tiles for _, tiles in self.blocks), key=lambda t: prod(t.values())))
         wide = {a: n * self.main.unit(a) for a, n in per.items()}
         sides = (1 + sum(abs(c) * (wide.get(a, 1) - 1) for a, c in r.terms) for r in use.index)
-        moves = way[-1].commands(tuple(sides))
+        moves = way[-1].calls(tuple(sides))
         return moves if worth_joining(way[-2], way[-1], self.largest, self.tile(use), moves) else 0
 
     @cached_property
