@@ -35,7 +35,7 @@ def leave(data: Residency, target: Mapping[Key, Copy]) -> None:
 
     for key in state.until_none(state.of_any, other):
         if state.copies[key].dirty:
-            data.flush(key, leaving=[k for k in state.of(key[1].buffer) if other(k)])
+            data.flush(key, leaving=other)
         if other(key):
             state.drop(key)
 

@@ -22,21 +22,21 @@ if TYPE_CHECKING:
     from isam.scheduler.residency import Residency
 
 
-def join(data: Residency, key: Key, pinned: Collection[Key], leaving: Collection[Key] | None) -> bool:
+def join(data: Residency, key: Key, pinned: Collection[Key], leaving: Callable[[Key], bool] | None) -> bool:
     """Sends a dirty copy home together with those that fill a box with it and are ``leaving``, too, or, where it makes
     room, to which nobody will add; whether that was done."""
     memory, tile, form = key
     home, dtype = data.homes.of(tile.buffer), data.homes.dtype(tile.buffer)
-    if form in (STAGED, PASSING) or (leaving is None and not data.lifetimes.finished(tile)):
-        return False
     path = data.fit.route(memory, home, dtype) or ()
     if len(path) != 3:  # on a longer way each would need room there, too
+        return False
+    if form in (STAGED, PASSING) or (leaving is None and not data.lifetimes.finished(tile)):
         return False
 
     def along(k: Key) -> bool:
         alike = k[2] == form and k[1].shape == tile.shape and data.state.copies[k].dirty
         alike = alike and (k[0] == memory or (data.fit.route(k[0], home, dtype) or ())[1:] == path[1:])
-        goes = data.lifetimes.finished(k[1]) if leaving is None else k in leaving
+        goes = data.lifetimes.finished(k[1]) if leaving is None else leaving(k)
         return k == key or (alike and goes and k not in pinned and data.wanted_home(k[1]))
 
     keys = [k for k in data.state.of(tile.buffer) if along(k)]

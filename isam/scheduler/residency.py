@@ -96,7 +96,7 @@ class Residency:
         else:
             self.evict(key, pinned)
 
-    def evict(self, key: Key, pinned: Collection[Key] = (), leaving: Collection[Key] | None = None) -> None:
+    def evict(self, key: Key, pinned: Collection[Key] = (), leaving: Callable[[Key], bool] | None = None) -> None:
         if self.state.copies[key].dirty:
             self.flush(key, pinned, leaving)
         self.state.drop(key)
@@ -110,7 +110,7 @@ class Residency:
         self.state.next.pop(memory, None)  # else what is brought anew would begin in the middle again
         return bool(keys)
 
-    def flush(self, key: Key, pinned: Collection[Key] = (), leaving: Collection[Key] | None = None) -> None:
+    def flush(self, key: Key, pinned: Collection[Key] = (), leaving: Callable[[Key], bool] | None = None) -> None:
         """Writes a dirty copy back home (SCH-6, SCH-9); nothing to do when nobody will read it. ``leaving``: those that
         leave for the same reason; None: it makes room."""
         memory, tile, form = key

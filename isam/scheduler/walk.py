@@ -77,9 +77,10 @@ class Walk:
         end, was, lives.ending = data.state, lives.ending, True
         # what made room while another one went home may have stayed in another memory
         while keys := [k for k in end.of_any() if k not in data.kept and k not in held]:
+            leaving = frozenset(keys).__contains__
             for key in keys:
                 if key in end.copies:
-                    data.evict(key, leaving=keys)
+                    data.evict(key, leaving=leaving)
         lives.ending = was
 
     def box(self, env: Env, members: Members, small: bool, clip: Clip | None = None) -> None:
@@ -270,7 +271,7 @@ class Walk:
         """Sends home what is still there."""
         for key in leaving:
             if key in self.run.data.state.copies:
-                self.run.data.evict(key, leaving=leaving)
+                self.run.data.evict(key, leaving=leaving.__contains__)
 
     # -- the innermost block -----------------------------------------------------------------------------------------
     def _block(self, env: Env, members: Members) -> None:

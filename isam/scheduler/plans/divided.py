@@ -175,11 +175,6 @@ class Divided:
         return moves if worth_joining(way[-2], way[-1], self.largest, self.tile(use), moves) else 0
 
     @cached_property
-    def pieces(self) -> int:
-        """Register blocks of one instance."""
-        return sum(n for n, _ in self.blocks)
-
-    @cached_property
     def largest(self) -> int:
         """Calls of the largest register block."""
         return max((prod(tiles.values()) for _, tiles in self.blocks), default=0)

@@ -284,7 +284,7 @@ class Estimate:
             if u.buffer in self.machine.near:
                 way, joined = way[:1], 0
             for n, edge in enumerate(way, 1):
-                moves, those = (joined * self.of.pieces, joined) if joined and n == len(way) else (tiles, inside)
+                moves, those = (joined * self.of.count, joined) if joined and n == len(way) else (tiles, inside)
                 out.append((edge.issuer, edge.seconds(moves, size, self.of.instances)))
                 last = max(last, edge.seconds(those, inside * tile, self.of.instances))
         return out, last

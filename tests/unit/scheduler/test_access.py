@@ -14,7 +14,7 @@ from isam.system.load import parse_system
 from isam.system.remarks import remarks
 from tests.machines.small import SAME, SAME_ROW, ZERO_ROW, instruction
 from tests.pipeline import compiled, judge
-from tests.unit.scheduler.test_begins import carried, elements
+from tests.unit.scheduler.test_begins import KERNEL, carried, elements
 
 ONE = """
   in  S: any
@@ -29,15 +29,6 @@ FMA = """
     D[j] += A[] * B[j]
 """
 SOON, LATER = "cost: {issue: 1 cycle, latency: 4 cycles}", "cost: {issue: 1 cycle, latency: 3 cycles}"
-KERNEL = parse_kernel("""kernel product(M, N, K)
-  in  a: f32[M, K]
-  in  b: f32[K, N]
-  out c: f32[M, N]
-  forall i < M, j < N
-    c[i, j] = 0
-  forall i < M, j < N, k < K
-    c[i, j] += a[i, k] * b[k, j]
-""")
 MUL = """
   in  A: f32[J]
   in  B: f32[J]
