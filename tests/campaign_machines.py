@@ -1,4 +1,4 @@
-"""Random kernels on random machines: ``python -m tests.campaign_machines FIRST LAST [--no-proof]``.
+"""Random kernels on random machines: ``python -m tests.campaign_machines FIRST LAST [--deeper] [--no-proof]``.
 
 Each pair is compiled and proved, its schedule simulated strictly in residues and compared with the oracle, exactly,
 timed, and searched for races; or the compiler says why there is none. Prints every failure with its seed and a summary;
@@ -11,24 +11,26 @@ import argparse
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 
 from isam.compiler import Refused
 from isam.cost.timeline import timeline
 from isam.proof.races import check_races
 from isam.schedule.steps import steps
+from isam.system.graph import System
 from tests.on_the_tree import on_the_tree
 from tests.pipeline import compiled, judge
 from tests.random_kernels import random_kernel
-from tests.random_machines import machine
+from tests.random_machines import deeper, machine
 
 MOST = 3000  # steps of a schedule whose races are looked for one by one
 
 
-def one(seed: int, check: bool = True) -> tuple[str, str]:
+def one(seed: int, check: bool = True, on: Callable[[int], System] = machine) -> tuple[str, str]:
     """What came of a pair (``agree``, ``uncovered``, ``infeasible``, ``wrong``) and, where it is wrong, how."""
     kernel, sizes = random_kernel(seed)
     try:
-        job = compiled(kernel, sizes, machine(seed), check=check)
+        job = compiled(kernel, sizes, on(seed), check=check)
         judge(kernel, sizes, job, seed)
         assert job.schedule is not None
         t = timeline(job.schedule)
@@ -48,10 +50,11 @@ def main() -> int:
     p.add_argument("first", type=int)
     p.add_argument("last", type=int)
     p.add_argument("--no-proof", action="store_true")
+    p.add_argument("--deeper", action="store_true", help="with one more memory behind home")
     o = p.parse_args()
     start, counts = time.perf_counter(), Counter()
     for seed in range(o.first, o.last):
-        kind, found = one(seed, not o.no_proof)
+        kind, found = one(seed, not o.no_proof, deeper if o.deeper else machine)
         counts[kind] += 1
         if found:
             print(found, flush=True)

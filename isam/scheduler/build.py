@@ -32,6 +32,7 @@ from isam.scheduler.plan import Group, Plan
 from isam.scheduler.plans import plans
 from isam.scheduler.plans.boxes import NOTHING
 from isam.scheduler.plans.dealing import undealt
+from isam.scheduler.plans.hierarchy import meeting
 from isam.scheduler.plans.staged import between
 from isam.scheduler.prefetch import with_prefetches
 from isam.scheduler.prepared import prepared, whole
@@ -177,6 +178,11 @@ class _Builder:
         self.parts = self._parted(self.kernel.body, [0])
         groups = list(inside(self.parts, ()))
         self.groups = [g for g, _ in groups]
+        self.meeting = meeting(self.groups, self.machine)
+        for memory, room in self.meeting.items():
+            self.machine = smaller(self.machine, memory, room)
+        if self.meeting:
+            self.run = DryRun(self.kernel, self.machine, self.trace)
         self.share = self._shared(groups) if self.keep else Share()
         self.number = {id(g): n for n, (g, _) in enumerate(groups)}
         if self.share.rooms:
@@ -364,7 +370,7 @@ class _Builder:
         lasting = stays.lasting(group) if stays is not None else NOTHING
         alike, at = self.dealt.get(self.number[id(group)], (None, 0))
         options, costs = plans(group, self.run.system, self.bindable, lasting,
-                               alike and alike.dealings[at], self.run.homes.near)  # fmt: skip
+                               alike and alike.dealings[at], self.run.homes.near, self.meeting)  # fmt: skip
         if alike is not None:
             options, costs = alike.plans(at, options, costs)
             if not options:
@@ -396,7 +402,8 @@ class _Builder:
         found: list[list[tuple[int, float]]] = [[(0, 0.0)] for _ in groups]
         for n in able[memory]:
             g, around = groups[n]
-            ways = zip(*plans(g, machine, self.bindable, Stays(around, room, memory).lasting(g)), strict=True)
+            ways = zip(*plans(g, machine, self.bindable, Stays(around, room, memory).lasting(g),
+                              meeting=self.meeting), strict=True)  # fmt: skip
             found[n] = [(stay_bytes(p, machine), c * prod(a.trip for a in around)) for p, c in ways]
         options, costs = shares(found, memory, room)
         if len(options) == 1:

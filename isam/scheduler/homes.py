@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from math import gcd, prod
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -74,13 +75,27 @@ class Homes:
         self.folded: set[str] = set()
         self.kept: frozenset[str] = frozenset()
         self.near: dict[str, NearHome] = {}
+        self._gathered: dict[str, tuple[Tile, Place]] = {}  # boxes whose home is another place for the time being
         self._dtypes: dict[str, str] = {}
         self._bytes: dict[str, int] = {}  # of what of a temporary there is room for, of one instance
         for b in kernel.arguments:
             self.places[b.name] = mv.home_place(b.name, self.memory, self.shape(b.name), b.dtype)
 
+    @contextmanager
+    def gathering(self, box: Tile, place: Place) -> Iterator[None]:
+        """A box of a buffer is at home somewhere else meanwhile."""
+        before, self._gathered[box.buffer] = self._gathered.get(box.buffer), (box, place)
+        try:
+            yield
+        finally:
+            del self._gathered[box.buffer]
+            if before is not None:
+                self._gathered[box.buffer] = before
+
     def of(self, buffer: str) -> str:
         """The memory that a buffer is at home in."""
+        if buffer in self._gathered:
+            return self._gathered[buffer][1].memory
         return self.near[buffer].memory.name if buffer in self.near else self.memory
 
     def dtype(self, buffer: str) -> str:
@@ -99,6 +114,9 @@ class Homes:
     def place(self, tile: Tile, fold: Fold) -> Place:
         """Where the tile lies in home memory; temporaries get room there only when one is really sent home."""
         name = tile.buffer
+        if name in self._gathered:
+            box, there = self._gathered[name]
+            return mv.sub_place(there, box, tile)
         if name not in self.places:
             self._make(tile, fold)
         place = self.places[name]

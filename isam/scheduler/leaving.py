@@ -48,7 +48,7 @@ def _joined(data: Residency, keys: Sequence[Key], path: tuple[str, ...], pinned:
     others begin elsewhere on the same way."""
     (_, first, form), system, dtype = keys[0], data.system, data.homes.dtype(keys[0][1].buffer)
     there, box = system.memories[path[1]], box_of([k[1] for k in keys])
-    if box is None or not gathers(system, there):
+    if box is None or not gathers(system, there) or data.shared(there.name):
         return False
     near, far = (quickest(system, a, b, dtype) for a, b in pairwise(path))
     size = prod(first.shape) * size_of(dtype)

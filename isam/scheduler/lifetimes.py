@@ -36,6 +36,10 @@ class Lifetimes:
         """Dimensions of the tile's buffer that need room for one block only."""
         return NO_FOLD
 
+    def shares(self) -> tuple[Share, ...]:
+        """Which instances work on what we are about, innermost first; nothing where one does everything."""
+        return ()
+
 
 class InGroup(Lifetimes):
     """What follows from a group's plan and where its walk stands.
@@ -47,7 +51,7 @@ class InGroup(Lifetimes):
     position of the last that does; ``near``: where that lies, by buffer; ``done``: how many of them are over;
     ``dealt``: the dealt loops that we are in; ``box``: where each axis begins, and how long it is, in a piece of a
     domain; ``now``: the same of the block of every loop that we are in; ``at_home``: temporaries at home in a near
-    memory.
+    memory; ``parts``: how axes are dealt out that are parts of outer blocks.
     """
 
     def __init__(self, scope: Scope, plan: Plan, dealt: list[Loop], at_home: Mapping[str, NearHome]):
@@ -64,6 +68,7 @@ class InGroup(Lifetimes):
         self.box: dict[str, tuple[Affine, int]] = {}
         self.now: Env = {}
         self.folds: dict[str, list[tuple[int, str, int, int, int]] | None] = {}  # per buffer, see _folds
+        self.parts: dict[str, tuple[Segment, ...]] = {}  # of dealt axes, where they are parts of outer blocks
 
     def begin(self, calls: list[Call]) -> None:
         """A block of these calls, or none."""
@@ -157,6 +162,10 @@ class InGroup(Lifetimes):
         axes = {axis for _, axis, _, _, _ in found}
         return Fold(tuple(out), tuple(self._share(n) for n in reversed(self.dealt) if n.axis in axes))
 
+    def shares(self) -> tuple[Share, ...]:
+        """Which instances work on what we are about, innermost first."""
+        return tuple(self._share(n) for n in reversed(self.dealt))
+
     def _part(self, buffer: str) -> Iterator[tuple[int, Affine, int]]:
         """Dimensions of which the present instance has a part, where that begins, and how long it is at most."""
         for d, size in self.at_home[buffer].parts:
@@ -169,10 +178,9 @@ class InGroup(Lifetimes):
         """Per dimension that needs room for one block only the axis that indexes it, where it begins, the block in the
         plan, and the largest block; None for what is not private to a group, nor to the instances."""
         private = self.group.private.get(buffer)
-        deals = len(self.plan.deals)
-        if not private or not private.issuperset(a for a, _ in self.plan.order[:deals]):
+        if not private or not private.issuperset(a for a, _ in self.plan.order[: self.plan.inner]):
             return None
-        if deals and self.group.domain is not None:  # each piece is dealt by itself
+        if self.plan.deals and self.group.domain is not None:  # each piece is dealt by itself
             return None
         rows = next(u.index for n in self.group.nests for u in n.uses if u.buffer == buffer)
         users = self.group.users(buffer)
@@ -180,7 +188,7 @@ class InGroup(Lifetimes):
         out: list[tuple[int, str, int, int, int]] = []
         outer: set[str] = set()
         for depth, (axis, block) in enumerate(self.plan.order):
-            if depth < deals:
+            if depth < self.plan.inner:
                 continue
             if depth in self.plan.double_buffered:  # so does an iteration of two blocks
                 outer.add(axis)
@@ -202,14 +210,14 @@ class InGroup(Lifetimes):
 
     def _shares(self, axis: str) -> tuple[Segment, ...]:
         """How an axis is dealt out; nothing where it is not."""
-        block = dict(self.plan.order[: len(self.plan.deals)]).get(axis)
+        block = next((n for a, n, _ in self.plan.dealt if a == axis), None)
         return () if block is None else self.plan.shares(axis, self.group.length(axis), block)
 
     def _share(self, loop: Loop) -> Share:
         """Which of the instances that a loop is dealt to we are on: all of the loops beside it count."""
         assert loop.deal is not None
-        shares = self._shares(loop.axis)
-        own = next(d for (a, _), d in zip(self.plan.order, self.plan.deals, strict=False) if a == loop.axis)
+        shares = self.parts.get(loop.axis) or self._shares(loop.axis)
+        own = next(d for a, _, d in self.plan.dealt if a == loop.axis)
         before = list(accumulate((p.count for p in shares), initial=0))
         at = before.index((loop.deal.first - own.first) // own.stride)
         spans = tuple((p.count * p.size, p.size) for p in shares)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import field
 from functools import cached_property
 
@@ -14,6 +15,7 @@ from isam.ir.mapping import Cover, Mapping, OperandMap
 from isam.ir.span import Span
 from isam.schedule.literals import literal_name
 from isam.schedule.tree import Tile
+from isam.scheduler.trim import Env
 from isam.system.graph import System
 
 LONG = 16  # cycles of a call
@@ -235,3 +237,40 @@ def tile_of(use: Use, point: dict[str, Affine], sizes: dict[str, int]) -> Tile:
         shape[d] = extent.evaluate(sizes) if extent.terms else extent.const
         steps[d] = step
     return Tile(use.buffer, tuple([r.substitute(point) for r in use.index]), tuple(shape), tuple(steps))
+
+
+def hull(buffer: str, accesses: Iterable[tuple[Affine, ...]], env: Env) -> Tile | None:
+    """The smallest box of a buffer that holds what all of some accesses touch within the blocks of ``env``; None where
+    there are none, or where how far they lie apart is not fixed."""
+    found: list[tuple[Affine, int]] | None = None
+    for index in accesses:
+        rows = [row_range(r, env) for r in index]
+        if found is None:
+            found = rows
+            continue
+        merged = []
+        for (s, n), (t, m) in zip(found, rows, strict=True):
+            diff = t - s
+            if not diff.is_constant:
+                return None
+            low = min(0, diff.const)
+            merged.append((s + low, max(n, diff.const + m) - low))
+        found = merged
+    if found is None:
+        return None
+    return Tile(buffer, tuple(s for s, _ in found), tuple(n for _, n in found), (1,) * len(found))
+
+
+def row_range(row: Affine, env: Env) -> tuple[Affine, int]:
+    """First index and number of indices that a buffer row takes within the blocks of ``env``."""
+    start, n = Affine((), row.const), 1
+    for a, c in row.terms:
+        if a not in env:
+            start = start + Affine.of(a, c)
+            continue
+        offset, length, _ = env[a]
+        start = start + offset * c
+        if c < 0:
+            start = start + c * (length - 1)
+        n += abs(c) * (length - 1)
+    return start, n

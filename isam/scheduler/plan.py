@@ -50,6 +50,17 @@ class StagedBox:
     access: tuple[Affine, ...] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """What is computed of ``buffer`` below ``depth`` loops is gathered in ``memory``, its home meanwhile, and goes home
+    from there in one piece. ``begun``: it is brought there first, to be added to."""
+
+    buffer: str
+    depth: int
+    memory: str
+    begun: bool = False
+
+
 @dataclass(frozen=True)
 class Group:
     """Nests fused into one loop nest, their axes renamed so that shared axes have one name.
@@ -141,10 +152,11 @@ class Group:
 class Plan:
     """``order``: ``(axis, block)`` from outer to inner; ``unroll``: axes of the innermost block, outermost first.
     ``double_buffered``: depths of the order whose loops hold two blocks in an iteration, so that what is staged for one
-    may be brought while the other is worked on. ``deals``: for the first depths of the order, how their blocks are
-    dealt to instances (``first`` is that of the first block). ``even``: blocks are as even as they can be. ``alone``:
-    depths whose loops only some nests have, which: others that have the axis do the whole block at once. ``units``:
-    what the parts that an axis is dealt out in are multiples of for the sake of other groups."""
+    may be brought while the other is worked on. ``deals``: for the depths of the order behind ``outer`` ones, through
+    which all instances go together, how their blocks are dealt to instances (``first`` is that of the first block).
+    ``even``: blocks are as even as they can be. ``alone``: depths whose loops only some nests have, which: others that
+    have the axis do the whole block at once. ``units``: what the parts that an axis is dealt out in are multiples of
+    for the sake of other groups. ``gathered``: results that meet in a memory on their way home."""
 
     group: Group
     order: tuple[tuple[str, int], ...]
@@ -156,9 +168,21 @@ class Plan:
     even: bool = False
     alone: tuple[tuple[int, Members], ...] = ()
     units: tuple[tuple[str, int], ...] = ()
+    outer: int = 0
+    gathered: tuple[Gathered, ...] = ()
 
     def __str__(self) -> str:
         return self.label()
+
+    @property
+    def inner(self) -> int:
+        """The first depth of the order whose loops an instance goes through by itself."""
+        return self.outer + len(self.deals)
+
+    @property
+    def dealt(self) -> tuple[tuple[str, int, Deal], ...]:
+        """Axes whose blocks are dealt to instances, the size of a block, and how."""
+        return tuple((a, n, d) for (a, n), d in zip(self.order[self.outer : self.inner], self.deals, strict=True))
 
     def parts(self, axis: str, length: int, block: int) -> tuple[Segment, ...]:
         """How a length of an axis is cut into blocks."""
@@ -205,7 +229,7 @@ class Plan:
     @property
     def simple(self) -> bool:
         """Whether it is but loops and what is staged below them."""
-        return not (self.deals or self.double_buffered or self.alone)
+        return not (self.deals or self.double_buffered or self.alone or self.gathered)
 
     def shares(self, axis: str, length: int, block: int) -> tuple[Segment, ...]:
         """How a length of an axis is dealt out: as evenly as it can be in whole grains. A piece of a domain may be
@@ -232,15 +256,16 @@ class Plan:
 
     def label(self) -> str:
         loops = " ".join(f"{a}:{b}{self._mark(d)}" for d, (a, b) in enumerate(self.order))
-        stages = " ".join(f"{s.buffer}@{s.depth}{self._by(s)}->{s.memory}" for s in self.stages)
+        stages = " ".join((*(f"{s.buffer}@{s.depth}{self._by(s)}->{s.memory}" for s in self.stages),
+                           *(f"{g.buffer}@{g.depth}<-{g.memory}" for g in self.gathered)))  # fmt: skip
         return f"[{loops}]" + (f" stage {stages}" if stages else "") + (f" ({self.note})" if self.note else "")
 
     def _by(self, stage: StagedBox) -> str:
         return "" if stage.by is None else f"/{stage.by}"
 
     def _mark(self, depth: int) -> str:
-        if depth < len(self.deals):
-            return f"@{self.deals[depth].group}"
+        if self.outer <= depth < self.inner:
+            return f"@{self.deals[depth - self.outer].group}"
         only = self.only(depth)
         return "x2" if depth in self.double_buffered else "" if only is None else f"({' '.join(map(str, only))})"
 

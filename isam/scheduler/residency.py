@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
 from math import lcm
 
 from isam.approach.choice import Choice, Trace
+from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
 from isam.schedule.tree import Place, Tile
 from isam.scheduler import move as mv
@@ -68,13 +70,34 @@ class Residency:
         uses = self.later.get(tile)
         until = uses[0] if uses else self.turns.now
         while (at := self.turns.find(self.state, m, units, until)) is None:
-            victims = [self._victim(k) for _, _, k in self.state.used(memory) if k not in pinned]
+            used, shared = (k for _, _, k in self.state.used(memory) if k not in pinned), self.shared(memory)
+            victims = [self._victim(k) for k in used if not (shared and self.state.copies[k].stage is not None)]
             if not victims:
                 raise NoSchedule(self._full(memory, tile, units))
             context = {"memory": memory, "for": str(tile)}
             self.give_way(self.trace.choose(Choice("victim", victims, context)).key, pinned)
         self.state.next[memory] = at + units
         return self.fit.placed(memory, tile, at, form)
+
+    def passing(self, memory: str, tile: Tile, pinned: set[Key], form: Form) -> tuple[Place, Copy]:
+        """Space for what is on its way through a memory, and the copy that takes it: where instances share it, each has
+        its own part of that."""
+        if not self.shared(memory):
+            place = self.room(memory, tile, pinned, form)
+            return place, self.fit.copy(memory, tile, place, False, form)
+        size, offset = self.fit.units(memory, tile, form), Affine()
+        if self.system.memories[memory].cells is not None:
+            what = f"cells of '{memory}' for each of the instances that share it"
+            raise NoSchedule(Infeasible(f"memory '{memory}'", f"{tile} on its way", what))
+        for share in self.lifetimes.shares():
+            offset, size = offset + share.offset(size), share.room(size)
+        place = self.room(memory, tile, pinned, form, units=size)
+        copy = Copy(place, False, size)
+        return replace(place, offset=place.offset + offset), copy
+
+    def shared(self, memory: str) -> bool:
+        """Whether other instances, which do the same, see what we put into a memory."""
+        return self.system.replica_of(memory) is None and bool(self.lifetimes.shares())
 
     def _victim(self, key: Key) -> Victim:
         uses = self.later.get(key[1])
@@ -215,7 +238,7 @@ class Residency:
             place = within(key[1], copy, tile, self.scope.variables)
             if key[0] == self.system.home and None in offsets(key[1], copy, tile, self.scope.variables):
                 continue  # an index that runs within a block of a panel: what lies there is not shown
-            if place is not None and self._leads(key[0], memory, dtype) and self._begins(place, tile, memory, form):
+            if place is not None and self._leads(key[0], memory, dtype) and self.begins(place, tile, memory, form):
                 options.append(End(key[0], lambda t, k=key, c=copy, p=place:
                                    p if t is tile else within(k[1], c, t, self.scope.variables)))  # fmt: skip
         home = self.homes.of(tile.buffer)
@@ -243,7 +266,7 @@ class Residency:
         path = self.fit.route(source, memory, dtype)
         return path is not None and self.system.home not in path[1:]
 
-    def _begins(self, place: Place, tile: Tile, memory: str, form: Form) -> bool:
+    def begins(self, place: Place, tile: Tile, memory: str, form: Form) -> bool:
         """Whether a tile begins in a box where whatever carries it to a memory may begin."""
         m = self.system.memories[place.memory]
         if self.aligned(place) or m.access == m.align:

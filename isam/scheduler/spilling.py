@@ -35,6 +35,8 @@ def _left(data: Residency, key: Key, path: tuple[str, ...], pinned: Collection[K
     promised = {k[0] for k in pinned if k not in data.state.copies}  # where something is about to lie
     if at is None or there.kind != MANAGED or there.name in data.system.filled or there.name in promised:
         return False
+    if data.shared(there.name):
+        return False
     own, place, new = data.state.copies[key].place, data.fit.placed(there.name, tile, at), (there.name, tile, None)
     source = End(memory, lambda t: sub_place(own, tile, t), form)
     target = End(there.name, lambda t: sub_place(place, tile, t), alone=True)

@@ -13,7 +13,7 @@ from isam.scheduler.dry import DryRun
 from isam.scheduler.hops import End
 from isam.scheduler.laid_out import layout_of, room_of
 from isam.scheduler.move import moves_of
-from isam.scheduler.nests import Use, sizes_of, tile_of
+from isam.scheduler.nests import Use, hull, sizes_of, tile_of
 from isam.scheduler.places import offsets, order_of, within
 from isam.scheduler.plan import Members, Plan, StagedBox
 from isam.scheduler.plans.traffic import SHARE
@@ -226,15 +226,30 @@ class Stager:
 
     def _transfer(self, stage: StagedBox, box: Tile, copy: Copy, pinned: set[Key],
                   around: Tile | None = None) -> Transfer:  # fmt: skip
-        """Of a box, or of the part of it that is ``around``, from home to its copy."""
+        """Of a box, or of the part of it that is ``around``, to its copy: from home, or from a box on the way."""
         data, whole = self.run.data, around or box
         there = End(stage.memory, lambda t: within(whole, copy, t, data.scope.variables))
         cut, near = dict(stage.cut), not self._beside(stage)
         grain = {} if near else cut
-        home = End(self.run.system.home, data.home)
-        ways = [Transfer(data, box, path, home, there, pinned, grain, cut if near else None, stage.form)
-                for path in self._paths(stage)]  # fmt: skip
+        ways = []
+        for path in self._paths(stage):
+            source, key = self._source(path, box)
+            onwards, held = path[path.index(source.memory) :], pinned if key is None else pinned | {key}
+            ways.append(Transfer(data, box, onwards, source, there, held, grain, cut if near else None, stage.form))
         return ways[0] if len(ways) == 1 else max(ways, key=Transfer.worth)
+
+    def _source(self, path: tuple[str, ...], box: Tile) -> tuple[End, Key | None]:
+        """Where a box comes from on a way from home: the nearest box on it that holds all of this one, whose name comes
+        with it, else home."""
+        data = self.run.data
+        around = {k[0]: k for k in data.state.stages_around(box, data.scope.ranges) if k[0] in path[1:-1]}
+        key = next((around[m] for m in reversed(path[1:-1]) if m in around), None)
+        if key is not None:
+            copy = data.state.copies[key]
+            place = within(key[1], copy, box, data.scope.variables)
+            if place is not None and data.begins(place, box, path[-1], None):
+                return End(key[0], lambda t: within(key[1], copy, t, data.scope.variables)), key
+        return End(self.run.system.home, data.home), None
 
     def _paths(self, stage: StagedBox) -> list[tuple[str, ...]]:
         """The way to the stage's memory; for what is laid out anew, over each of the registers between. None where no
@@ -251,26 +266,8 @@ class Stager:
     def _box(self, stage: StagedBox, env: Env, members: Members) -> Tile | None:
         """The smallest box that holds what the members read of the buffer within ``env``, by accesses that the stage
         is for."""
-        hull: list[tuple[Affine, int]] | None = None
-        for i in members:
-            for u in self.group.nests[i].uses:
-                if u.buffer != stage.buffer or not u.reads or stage.access not in (None, u.index):
-                    continue
-                rows = [row_range(r, env) for r in u.index]
-                if hull is None:
-                    hull = rows
-                    continue
-                merged = []
-                for (s, n), (t, m) in zip(hull, rows, strict=True):
-                    diff = t - s
-                    if not diff.is_constant:
-                        return None
-                    low = min(0, diff.const)
-                    merged.append((s + low, max(n, diff.const + m) - low))
-                hull = merged
-        if hull is None:
-            return None
-        return Tile(stage.buffer, tuple(s for s, _ in hull), tuple(n for _, n in hull), (1,) * len(hull))
+        uses = (u for i in members for u in self.group.nests[i].uses if u.buffer == stage.buffer and u.reads)
+        return hull(stage.buffer, [u.index for u in uses if stage.access in (None, u.index)], env)
 
 
 def _along(stage: StagedBox) -> int:
@@ -283,18 +280,3 @@ def _for_blocks(stage: StagedBox, each: Tile) -> StagedBox:
     dim = _along(stage)
     wide = gcd(BLOCKS[-1], stage.cut[-1][1] if stage.cut else each.shape[dim])
     return replace(stage, order=(dim, *(d for d in stage.order if d != dim)), cut=(*stage.cut[:-1], (dim, wide)))
-
-
-def row_range(row: Affine, env: Env) -> tuple[Affine, int]:
-    """First index and number of indices that a buffer row takes within the blocks of ``env``."""
-    start, n = Affine((), row.const), 1
-    for a, c in row.terms:
-        if a not in env:
-            start = start + Affine.of(a, c)
-            continue
-        offset, length, _ = env[a]
-        start = start + offset * c
-        if c < 0:
-            start = start + c * (length - 1)
-        n += abs(c) * (length - 1)
-    return start, n

@@ -132,8 +132,9 @@ class Transfer(Hops):
         for j, key in enumerate(landed, 1):
             groups = data.system.memories[key[0]].lane is not None
             form = self.passing(j, tile) if groups else None
-            places.append(data.room(key[0], tile, self.pinned, form))
-            data.state.put(key, data.fit.copy(key[0], tile, places[-1], False, form))
+            place, copy = data.passing(key[0], tile, self.pinned, form)
+            places.append(place)
+            data.state.put(key, copy)
             self.pinned = self.pinned | {key}
         places.append(self._registers(target))
         for i in range(len(self.path) - 1):

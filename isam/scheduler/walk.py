@@ -12,9 +12,10 @@ from dataclasses import replace
 from itertools import product
 
 from isam.ir.affine import Affine
-from isam.schedule.tree import Bound, Loop, Node, Seq, Tile
+from isam.schedule.tree import Bound, Deal, Loop, Node, Seq, Tile
 from isam.scheduler.blocks import Clip
 from isam.scheduler.dry import DryRun
+from isam.scheduler.gathering import Gathering
 from isam.scheduler.guarded import Guarded
 from isam.scheduler.infeasible import NoSchedule
 from isam.scheduler.lifetimes import InGroup
@@ -46,6 +47,7 @@ class Walk:
         self.filling: frozenset[int] = frozenset()  # stages whose boxes are brought piece by piece where we are
         self.leaving: tuple[Key, ...] = ()  # what goes home once the boxes of the next block are on their way
         self.stager = Stager(run, plan, bind, stays, self.dealt)
+        self.gathering = Gathering(run, plan)
         run.spread = spread(plan, run.system)
         self.lives = run.data.lifetimes = InGroup(run.scope, plan, self.dealt, run.homes.near)
 
@@ -118,7 +120,7 @@ class Walk:
         if hit is None:
             before, data.since = data.since, Since()
             was, self.lives.now, now = self.filling, env, self.lives.now
-            with scope.recording() as nodes:
+            with scope.recording() as nodes, self.gathering.within(d, env, members):
                 self._stages(d, env, members)
                 self._leave(leaving)
                 self._level_body(d, env, members)
@@ -148,7 +150,7 @@ class Walk:
             self._block(env, members)
             return
         axis, block = self.plan.order[d]
-        if d < len(self.plan.deals):
+        if self.plan.outer <= d < self.plan.inner:
             self._dealt(d, env, members)
             return
         plan, have = self.plan, self.plan.having(d, members)
@@ -177,11 +179,13 @@ class Walk:
 
     def _dealt(self, d: int, env: Env, members: Members) -> None:
         """The blocks of an axis side by side, each on an instance of its own that holds nothing before and after."""
-        (axis, block), deal, scope = self.plan.order[d], self.plan.deals[d], self.run.scope
+        (axis, block), deal, scope = self.plan.order[d], self.plan.deals[d - self.plan.outer], self.run.scope
         at, length, _ = env[axis]
-        self.empty()
-        first = deal.first
-        for part in self.plan.shares(axis, length, block):
+        self.empty(self._shared(deal))
+        first, parts = deal.first, self.plan.shares(axis, length, block)
+        if self.plan.outer:
+            self.lives.parts[axis] = parts
+        for part in parts:
             var, lo = self._var(d), at + part.start
             low, span = lo.bounds(scope.ranges), part.count * part.size
             self.run.data.state.next = {}
@@ -192,10 +196,16 @@ class Walk:
             inside = self.lives.within(axis, members)
             with inside, scope.recording() as body, scope.variable(var, lo, part.size, bounds):
                 self.level(d + 1, {**env, axis: (Affine.of(var), part.size, Affine.of(var))}, members)
-                self.empty()
+                self.empty(self._shared(deal))
             self.dealt.pop()
             scope.out.append(replace(node, body=Seq(tuple(body))))
             first += part.count * deal.stride
+
+    def _shared(self, deal: Deal) -> list[Key]:
+        """Boxes that lie where all instances read them, on their way from home."""
+        data, system = self.run.data, self.run.system
+        return [k for k, c in data.state.copies.items()
+                if c.stage is not None and k[0] != system.home and system.replica_of(k[0]) != deal.group]  # fmt: skip
 
     def _var(self, d: int) -> str:
         axis, _ = self.plan.order[d]

@@ -7,21 +7,23 @@ that fill a block badly, boxes that are read more often than they fit), or secon
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from isam.scheduler.plan import Group, Plan, in_order
 from isam.scheduler.plans.boxes import NOTHING, Lasting
 from isam.scheduler.plans.conflicts import spread
 from isam.scheduler.plans.dealing import Dealing
+from isam.scheduler.plans.hierarchy import deep, hierarchical
 from isam.scheduler.plans.register import across, blocks, least, operand_memories
 from isam.scheduler.plans.shared_home import side_by_side
 from isam.scheduler.plans.single import blocked, plain, whole
 from isam.scheduler.plans.staged import between, staged
 from isam.scheduler.plans.traffic import caches
-from isam.system.graph import System
+from isam.system.graph import Memory, System
 
 MOST = 64  # plans offered at most
 CACHED = 16  # of them where caches tell register blocks apart
+NOWHERE: Mapping[str, int] = {}
 
 
 def plans(
@@ -31,10 +33,11 @@ def plans(
     lasting: Lasting = NOTHING,
     dealing: Dealing | None = None,
     near: Collection[str] = (),
+    meeting: Mapping[str, int] = NOWHERE,
 ) -> tuple[list[Plan], list[float]]:
     """Plans for a group, the plainest first: one call per innermost iteration, loops as the kernel states them.
     ``dealing``: the one that they have where a memory lies on the way, if that is given; ``near``: what is at home
-    near."""
+    near; ``meeting``: bytes of memories for results that meet there on their way home."""
     main = group.main
     out: list[tuple[Plan, float]] = [(plain(group), float(1 << 60))]
     if operand_memories(main, system):
@@ -42,6 +45,9 @@ def plans(
         found = spread(blocks(main, system, least(group, main), apart), group, main, system, bindable, most)
         ways: list[tuple[Plan, float]] = []
         for memory in between(main, system):
+            if memory.name in meeting and (deeper := _deeper(group, system, memory, near, meeting)):
+                ways += deeper
+                continue
             kept = lasting if lasting.memory in ("", memory.name) else NOTHING
             ways += staged(group, main, system, found, memory, kept, dealing, near)
         out += sorted(ways, key=lambda w: w[1])[:MOST]
@@ -54,3 +60,18 @@ def plans(
     if group.exact:
         out = [out[0], *(w for w in out[1:] if in_order(w[0]))]
     return [p for p, _ in out], [c for _, c in out]
+
+
+def _deeper(group: Group, system: System, memory: Memory, near: Collection[str],
+            meeting: Mapping[str, int]) -> list[tuple[Plan, float]]:  # fmt: skip
+    """Plans with outer blocks in a memory, where others lie behind it."""
+    if not deep(group, system, memory):
+        return []
+
+    def inside(block: Group, view: System) -> list[tuple[Plan, float]]:
+        found, costs = plans(block, view, frozenset(), near=near, meeting=meeting)
+        clock = max(u.clock for u in view.units_of(block.main.instruction.name))
+        each = 1.0 if between(block.main, view) else 1 / clock  # of what costs are in: seconds, or cycles
+        return [(p, c * each) for p, c in zip(found, costs, strict=True)]
+
+    return hierarchical(group, system, memory, meeting[memory.name], near, inside)

@@ -33,7 +33,7 @@ from isam.scheduler.plans.dealing import Dealing, dealings
 from isam.scheduler.plans.divided import Divided
 from isam.scheduler.plans.estimate import Estimate, Machine
 from isam.scheduler.plans.register import Block, Room, axes_of, steps, unroll_order
-from isam.system.graph import Memory, System
+from isam.system.graph import MANAGED, Memory, System
 
 BLOCKS = 6  # register blocks tried: so many of the best, and of those that bring the fewest tiles per call
 WORTH = 0.98  # of the time of a simpler schedule, that a longer one may take
@@ -47,18 +47,30 @@ CHUNKS = 7  # lengths of a reduction's part tried: all of it, halved again and a
 
 def between(main: Nest, system: System) -> tuple[Memory, ...]:
     """The memories between home and the registers: of each operand the first with addresses on its way; or, of one that
-    is only read, where it lies by rows. There boxes may be put ahead of their use. In the order of the description."""
+    is only read, where it lies by rows. There boxes may be put ahead of their use. Or those that each instance has and
+    calls use as they do registers. In the order of the description."""
     found = {_nearest(u, system) for u in main.uses}
     return tuple(m for n, m in system.memories.items() if n in found)
 
 
 def _nearest(use: Use, system: System) -> str | None:
+    rows = (h for h in use.homes if system.memories[h].row and use.reads and not use.writes)
+    own = (h for h in use.homes if registers(system.memories[h]) and system.replica_of(h))
+    reached = (h for h in chain(rows, own) if route(system, system.home, h, use.dtype) is not None)
+    return next(chain(on_the_way(use, system), reached), None)
+
+
+def on_the_way(use: Use, system: System) -> list[str]:
+    """The memories with addresses that an operand passes on its way from home."""
     home = next(iter(use.homes), system.home)
     path = () if home == system.home else route(system, system.home, home, use.dtype) or ()
-    on_the_way = [m for m in path[1:-1] if system.memories[m].cells is None]
-    rows = (h for h in use.homes if system.memories[h].row and use.reads and not use.writes)
-    reached = (h for h in rows if route(system, system.home, h, use.dtype) is not None)
-    return next(chain(on_the_way, reached), None)
+    return [m for m in path[1:-1] if system.memories[m].cells is None]
+
+
+def registers(memory: Memory) -> bool:
+    """Whether a memory with addresses is used as registers are where calls take their operands from it: by tiles, not
+    by boxes."""
+    return memory.kind == MANAGED and memory.cells is None and not memory.row
 
 
 def staged(
@@ -85,12 +97,14 @@ def staged(
     out: dict[object, tuple[Plan, float, float]] = {}
     turns = set[object]()
     others = beside(group, main, lasting)
+    tiles = direct(main, memory) and registers(memory)
     for block, deals in (pairs[n] for n in best if n in least or n in chosen):
         width = _widths(main, block)
         divided = Divided(machine, width, deals)
         unroll = (*main.reduced, *unroll_order(main, dict(block.tiles), machine.room))
         for order in _orders(group, main, block, width, deals, system, () if deals else bands):
-            whole = [*placements(group, machine, uses, order, len(deals), lasting), {}]
+            placed = () if tiles else placements(group, machine, uses, order, len(deals), lasting)
+            whole = [*placed, {}]
             parts = [] if direct(main, memory) else whole  # where calls read boxes in place, pieces would be commands
             parts = [p for b in parts if (p := in_pieces(b, group, main, order, len(deals))) is not None]
             for boxes in (*parts, *whole):  # of equal ones those with fewer blocks in an iteration
