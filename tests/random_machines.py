@@ -127,17 +127,26 @@ def deeper(seed: int) -> System:
     """The same with one more memory between home and all that is next to it, which instances share where there are
     several."""
     r, system = random.Random(f"deeper {seed}"), machine(seed)
-    home = system.home
     far = Memory("far", "managed", r.choice((256, 1024, 4096, 16384, 65536)), align=r.choice((1, 4, 16)))
-    units = {**system.units, "dmaf": replace(toy().units["dma"], name="dmaf")}
-    inner = [replace(m, source="far" if m.source == home else m.source, target="far" if m.target == home else m.target)
-             for m in system.moves]  # fmt: skip
-    moves = (Move(home, "far", "copy", "dmaf"), Move("far", home, "copy", "dmaf"), *inner)
-    near = tuple(m for m in system.memories if m != home)
-    replicas = system.replicas
-    if not replicas and r.randrange(100) < 50:
-        replicas = {"core": Replica("core", r.randint(2, 6), near, tuple(system.units))}
-    links = {n: replace(k, edges=((home, "far"), ("far", home))) for n, k in system.links.items()}
-    memories = {home: system.memories[home], "far": far, **{n: system.memories[n] for n in near}}
-    return replace(system, name=f"deeper{seed}", memories=memories, units=units, moves=moves, replicas=replicas,
-                   links=links)  # fmt: skip
+    count = r.randint(2, 6) if not system.replicas and r.randrange(100) < 50 else 0
+    return replace(behind(system, far, count), name=f"deeper{seed}")
+
+
+def behind(system: System, far: Memory, count: int = 0) -> System:
+    """A machine with a memory between home and all others. Of everything behind it there are ``count`` instances, where
+    that is given."""
+    home, near = system.home, tuple(m for m in system.memories if m != system.home)
+
+    def there(memory: str) -> str:
+        return far.name if memory == home else memory
+
+    inner = [replace(m, source=there(m.source), target=there(m.target)) for m in system.moves]
+    moves = (Move(home, far.name, "copy", "dmaf"), Move(far.name, home, "copy", "dmaf"), *inner)
+    return replace(
+        system,
+        memories={home: system.memories[home], far.name: far, **{n: system.memories[n] for n in near}},
+        units={**system.units, "dmaf": replace(toy().units["dma"], name="dmaf")},
+        moves=moves,
+        replicas={"core": Replica("core", count, near, tuple(system.units))} if count else system.replicas,
+        links={n: replace(k, edges=((home, far.name), (far.name, home))) for n, k in system.links.items()},
+    )

@@ -236,7 +236,7 @@ def _outer(group: Group, main: Nest, system: System, memory: Memory, order: Orde
     view, again = seen_from(system, memory.name), dict[str, float]()
     for b, us in results.items():
         edge, sides = quickest(system, memory.name, system.home, us[0].dtype), _sides(group, us, order, depth)
-        if edge is None or sides is None or not _gathers(group, us):
+        if edge is None or sides is None or not (_gathers(group, us) and _between(us, system, memory)):
             continue
         taken, times = box_room(sides, size_of(us[0].dtype), memory.align), prod(trips[:depth])
         if taken > room:
@@ -253,6 +253,13 @@ def _outer(group: Group, main: Nest, system: System, memory: Memory, order: Orde
         return None  # sums that are begun would go home and come back
     return Outer(order, boxes, gathered, depth, busy, waited, prod(trips), max(again.values(), default=0.0),
                  len(gathered) == len(results))  # fmt: skip
+
+
+def _between(uses: list[Use], system: System, memory: Memory) -> bool:
+    """Whether ways lead from wherever calls have an operand to a memory and back, not over home."""
+    homes = {(h, u.dtype) for u in uses for h in u.homes}
+    ways = [route(system, *w, dtype) for h, dtype in homes for w in ((h, memory.name), (memory.name, h))]
+    return all(way is not None and system.home not in way for way in ways)
 
 
 def _way(system: System, memory: str, use: Use) -> list[Edge]:
