@@ -41,10 +41,10 @@ READING: dict[str, tuple[Part, ...]] = {
          "plans/ plans/single plans/divided plans/register plans/rotation plans/conflicts plans/sets plans/cache "
          "plans/traffic plans/pack"),
         ("Plans where a memory lies on the way (`plans/`)",
-         "plans/staged plans/boxes plans/begins plans/dealing plans/shared_home plans/estimate"),
+         "plans/staged plans/hierarchy plans/boxes plans/begins plans/dealing plans/shared_home plans/estimate"),
         ("The dry run",
          "dry walk trim scope state turns placement spread devices residency transfer spilling leaving staging "
-         "lifetimes"),
+         "gathering lifetimes"),
         ("Tiles, memories and the ways between them", "tiles near places fit move edges hops homes aligned laid_out"),
         ("Domains that are no boxes", "pieces guarded blocks oblique outer"),
         ("Recurrent loops", "recur conform stays handed_on near_homes dealt_alike interchange"),

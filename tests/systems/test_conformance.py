@@ -12,7 +12,8 @@ from isam.ir import oracle
 from isam.ir.text import parse
 from isam.system.load import load_system
 
-MACHINES = ("casestudy", "dual", "gemmini", "systolic", "tiny", "toy", "toy_grid", "toy_pair", "tpu_v1_like")
+MACHINES = ("casestudy", "dual", "gemmini", "pe_array", "systolic", "tiny", "toy", "toy_grid", "toy_pair",
+            "tpu_v1_like")
 
 
 @pytest.mark.parametrize("name", MACHINES)

@@ -10,7 +10,8 @@ from benchmarks.gemmini import PRODUCT
 from isam.system.check import check
 from isam.system.load import load_system
 
-MACHINES = ("casestudy", "gemmini", "tpu_v1_like", "systolic", "dual", "toy_pair", "toy_grid")
+MACHINES = ("casestudy", "gemmini", "tpu_v1_like", "systolic", "dual", "toy_pair", "toy_grid",
+            "pe_array")
 
 
 @pytest.mark.parametrize("name", MACHINES)

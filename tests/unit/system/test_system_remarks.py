@@ -103,7 +103,8 @@ def test_what_is_sound_draws_no_remark() -> None:
     assert remarks(parse_system(pair, "m.yaml")) == []
     assert remarks(parse_system(SOUND, "m.yaml")) == []
     assert [d.code for d in remarks(parse_system(MACHINE, "m.yaml"))] == ["remark-link", "remark-begin"]
-    for name in ("casestudy", "dual", "toy", "toy_grid", "toy_pair", "gemmini", "systolic", "tpu_v1_like"):
+    for name in ("casestudy", "dual", "toy", "toy_grid", "toy_pair", "gemmini", "pe_array", "systolic",
+                 "tpu_v1_like"):
         assert remarks(load_system(name)) == [], name
 
 
