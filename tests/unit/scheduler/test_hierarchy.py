@@ -167,7 +167,8 @@ def test_boxes_lie_in_both_memories() -> None:
 def test_instances_share_the_work() -> None:
     """One of them did everything before, fifteen were idle."""
     alone, several = made("product", 0).schedule, made("product", 6).schedule
-    assert alone is not None and several is not None
+    assert alone is not None
+    assert several is not None
     assert any(isinstance(n, Loop) and n.deal is not None for n in distinct(several.call))
     assert 3 * timeline(several).seconds < timeline(alone).seconds
     assert timeline(several).seconds < 6 * floor(several).seconds
