@@ -219,7 +219,7 @@ def _outer(group: Group, main: Nest, system: System, memory: Memory, order: Orde
         mine = frozenset(a for u in us for a in axes_of(u))
         depth = max((d + 1 for d, (a, _) in enumerate(order) if a in mine), default=0)
         sides = _sides(group, us, order, depth)
-        if edge is None or sides is None or not _readable(us, group, order, depth, sides, memory):
+        if edge is None or sides is None:
             continue
         twice = depth == len(order) and trips[-1:] != [1] and bool(order)
         times, taken = prod(trips[:depth]), box_room(sides, size_of(us[0].dtype), memory.align)
@@ -237,6 +237,8 @@ def _outer(group: Group, main: Nest, system: System, memory: Memory, order: Orde
     for b, us in results.items():
         edge, sides = quickest(system, memory.name, system.home, us[0].dtype), _sides(group, us, order, depth)
         if edge is None or sides is None or not (_gathers(group, us) and _between(us, system, memory)):
+            continue
+        if not _writable(us, group, order, depth, sides, memory):
             continue
         taken, times = box_room(sides, size_of(us[0].dtype), memory.align), prod(trips[:depth])
         if taken > room:
@@ -277,12 +279,30 @@ def _sides(group: Group, uses: list[Use], order: Order, depth: int) -> tuple[int
     return tuple(n + k for n, k in zip(box_sides(group, uses[0], order, depth), more, strict=True))
 
 
-def _readable(uses: list[Use], group: Group, order: Order, depth: int, sides: tuple[int, ...], memory: Memory) -> bool:
-    """Whether whatever a call reads begins where an access to the memory may."""
+def _writable(uses: list[Use], group: Group, order: Order, depth: int, sides: tuple[int, ...], memory: Memory) -> bool:
+    """Whether whatever a call writes begins where an access to the memory may."""
     left = {a: group.length(a) for a in group.axes}
     for a, n in order:
         left[a] = min(n, left[a])
     return all(readable(group, u, order[depth:], left, sides, memory, memory.access) == 1 for u in uses)
+
+
+def _readable(
+    group: Group, outer: Outer, inner: Plan, near: Collection[str], system: System, memory: Memory
+) -> bool:
+    """Whether all that is brought on from the boxes of a memory, boxes of the next one or tiles, begins where an access
+    may."""
+    boxed, left = {s.buffer: s for s in inner.stages}, {a: group.length(a) for a in group.axes}
+    for a, n in (*outer.order, *inner.order):
+        left[a] = min(n, left[a])
+    for b, us in _read(group, system, near).items():
+        x = outer.boxes[b]
+        depth = boxed[b].depth if b in boxed else len(inner.order)
+        loops = (*outer.order[x.depth :], *inner.order[:depth])
+        block = {} if b in boxed else left
+        if any(readable(group, u, loops, block, x.sides, memory, memory.access) < 1 for u in us):
+            return False
+    return True
 
 
 def composed(group: Group, outer: Outer, inner: Plan, memory: Memory) -> Plan:
@@ -310,7 +330,8 @@ def hierarchical(
         found = inside(part(group, outer.lengths), view)
         for plan, seconds in sorted(found, key=lambda f: f[1])[:KEPT]:
             anew = any(s.memory == memory.name for s in plan.stages)  # laid out in what is no home
-            if not anew and (not plan.deals or (outer.whole and _passable(plan, system, memory))):
+            able = not plan.deals or (outer.whole and _passable(plan, system, memory))
+            if able and not anew and _readable(group, outer, plan, near, system, memory):
                 out.append((composed(group, outer, plan, memory), predicted(outer, seconds, system, memory)))
     return out
 
