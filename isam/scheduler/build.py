@@ -326,8 +326,10 @@ class _Builder:
         some = replace(group, nests=nests)
         self.number[id(some)] = self.number[id(group)]
         self.begin = {axis: begin}
-        self._steps(replace(it, parts=[some]), around)
-        self.begin = {}
+        try:
+            self._steps(replace(it, parts=[some]), around)
+        finally:
+            self.begin = {}
 
     def _steps(self, it: Around, around: tuple[Around, ...]) -> None:
         """A loop whose steps hand on in near memory what they can."""

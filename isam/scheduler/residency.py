@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from math import lcm
 
 from isam.approach.choice import Choice, Trace
@@ -52,6 +53,19 @@ class Residency:
         self._admitted: dict[object, Use] = {}  # what was asked by :meth:`_demand_there` and is right
         self.kept: set[Key] = set()
         self.unread: frozenset[str] = frozenset()
+
+    @contextmanager
+    def attempt(self, begin: MachineState | None = None) -> Iterator[Since]:
+        """What happens in here, from ``begin`` or the present state on, has not happened to what is around, however it
+        ends: who takes what was made puts its state there, and adds what happened. What was worked out once and holds
+        anywhere (ways, slots, panels of constants) is kept."""
+        around = self.state, self.since, self.lifetimes, self.later, self.wider, self.turns, self.unread
+        kept, self.since, self.state = set(self.kept), Since(), (begin or self.state).copy()
+        try:
+            yield self.since
+        finally:
+            self.state, self.since, self.lifetimes, self.later, self.wider, self.turns, self.unread = around
+            self.kept = kept
 
     def home(self, tile: Tile) -> Place:
         """Where the tile lies at home."""
