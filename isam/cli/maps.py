@@ -45,7 +45,7 @@ READING: dict[str, tuple[Part, ...]] = {
         ("The dry run",
          "dry walk trim scope state turns placement spread devices residency transfer spilling leaving staging "
          "lifetimes"),
-        ("Tiles, memories and the ways between them", "tiles near places fit move edges hops homes aligned laid_out"),
+        ("Tiles, memories and the ways between them", "tiles near places fit move routes edges hops homes aligned laid_out"),
         ("Domains that are no boxes", "pieces guarded blocks oblique outer"),
         ("Recurrent loops", "recur conform stays handed_on near_homes dealt_alike interchange"),
         ("What constants determine", "prepared"),

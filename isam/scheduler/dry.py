@@ -14,6 +14,7 @@ from isam.scheduler.infeasible import Infeasible, NoSchedule
 from isam.scheduler.nests import Call, Nest, Use
 from isam.scheduler.placement import Placement, joint_placements
 from isam.scheduler.residency import Residency
+from isam.scheduler.routes import Routes
 from isam.scheduler.scope import Scope
 from isam.scheduler.spread import Spread
 from isam.scheduler.state import STAGED, Copy, Key, MachineState
@@ -28,11 +29,11 @@ Landed = tuple[Key | None, Tile, bool]  # where an output lands, and whether tha
 class DryRun:
     """Executes calls symbolically and records the steps: ``scope`` is where it stands, ``data`` what lies where."""
 
-    def __init__(self, kernel: Kernel, system: System, trace: Trace):
+    def __init__(self, kernel: Kernel, system: System, trace: Trace, routes: Routes):
         self.kernel, self.system, self.trace = kernel, system, trace
         self.scope = Scope()
         self.homes = Homes(kernel, system)
-        self.data = Residency(system, trace, self.scope, self.homes)
+        self.data = Residency(system, trace, self.scope, self.homes, routes)
         self.devices = self.data.devices
         self._placements: dict[str, list[Placement]] = {}
         self.spread: Spread | None = None  # of what stays near while the main nest of the present group sums up

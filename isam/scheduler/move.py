@@ -153,13 +153,6 @@ def seconds(system: System, path: Path, dtype: str) -> float:
     return total
 
 
-def route(system: System, source: str, target: str, dtype: str) -> tuple[str, ...] | None:
-    """The way that is predicted quickest for elements of a type, of equals the shortest; or None. A path of at least
-    one edge."""
-    found = ways(system, source, target, dtype)
-    return min(found, key=lambda p: seconds(system, p, dtype), default=Path(())).memories or None
-
-
 def assignments(c: Carrier, tile: Tile, form: Form, registers: bool) -> list[tuple[int | None, ...]]:
     """Ways to let the instruction's axes run over the tile's dimensions: per axis a buffer dimension or None (unit)."""
     if registers and form is not None:

@@ -20,6 +20,7 @@ from isam.scheduler.lifetimes import Lifetimes
 from isam.scheduler.nests import Use
 from isam.scheduler.placement import Source, Victim
 from isam.scheduler.places import offsets, remainder, suits_rows, within
+from isam.scheduler.routes import Routes
 from isam.scheduler.scope import Scope
 from isam.scheduler.spilling import spill, stays, take_over
 from isam.scheduler.state import Copy, Form, Key, MachineState, Since
@@ -36,9 +37,9 @@ class Residency:
     that hold all that blocks of a domain read, as long as it is walked; ``unread``: temporaries that nobody brings from
     home; ``wider``: of tiles that calls of the present block read the longer ones that begin with them."""
 
-    def __init__(self, system: System, trace: Trace, scope: Scope, homes: Homes):
+    def __init__(self, system: System, trace: Trace, scope: Scope, homes: Homes, routes: Routes):
         self.system, self.trace, self.scope, self.homes = system, trace, scope, homes
-        self.fit = Fit(system, trace, homes)
+        self.fit = Fit(system, homes, routes)
         self.state = MachineState(system)
         self.devices = Devices(system, trace, scope)
         self.lifetimes = Lifetimes()

@@ -18,6 +18,7 @@ from isam.scheduler.plans.shared_home import side_by_side
 from isam.scheduler.plans.single import blocked, plain, whole
 from isam.scheduler.plans.staged import between, staged
 from isam.scheduler.plans.traffic import caches
+from isam.scheduler.routes import Routes
 from isam.system.graph import System
 
 MOST = 64  # plans offered at most
@@ -27,6 +28,7 @@ CACHED = 16  # of them where caches tell register blocks apart
 def plans(
     group: Group,
     system: System,
+    routes: Routes,
     bindable: frozenset[str],
     lasting: Lasting = NOTHING,
     dealing: Dealing | None = None,
@@ -41,9 +43,9 @@ def plans(
         most, apart = (CACHED, across(group, main)) if caches(system) else (MOST, [])
         found = spread(blocks(main, system, least(group, main), apart), group, main, system, bindable, most)
         ways: list[tuple[Plan, float]] = []
-        for memory in between(main, system):
+        for memory in between(main, system, routes):
             kept = lasting if lasting.memory in ("", memory.name) else NOTHING
-            ways += staged(group, main, system, found, memory, kept, dealing, near)
+            ways += staged(group, main, system, routes, found, memory, kept, dealing, near)
         out += sorted(ways, key=lambda w: w[1])[:MOST]
         for block in () if ways else found:
             plan = blocked(group, main, block, system, bindable)

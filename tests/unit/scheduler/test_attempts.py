@@ -9,6 +9,7 @@ import pytest
 from isam.approach.choice import Trace
 from isam.approach.shipped.greedy import Greedy
 from isam.ir.affine import Affine
+from isam.ir.kernel import Kernel
 from isam.ir.text import parse_kernel
 from isam.schedule.tree import Place, Tile
 from isam.scheduler import build
@@ -17,6 +18,7 @@ from isam.scheduler.handed_on import _Row
 from isam.scheduler.infeasible import Infeasible, NoSchedule
 from isam.scheduler.lifetimes import Lifetimes
 from isam.scheduler.residency import Residency
+from isam.scheduler.routes import Routes
 from isam.scheduler.state import STAGED, Copy, Since
 from isam.scheduler.turns import Turns
 from tests.pipeline import compiled, simulated
@@ -24,6 +26,11 @@ from tests.unit.scheduler.test_in_a_row import ALL, InARow, Nothing, made
 from tests.unit.scheduler.test_interchange import RUNNING
 
 NO = NoSchedule(Infeasible("a memory", "room", "there is none"))
+
+
+def begun(kernel: Kernel) -> DryRun:
+    system, trace = simulated("toy"), Trace(Greedy())
+    return DryRun(kernel, system, trace, Routes(system, trace))
 
 
 def said(data: Residency) -> dict[str, Any]:
@@ -37,7 +44,7 @@ def said(data: Residency) -> dict[str, Any]:
 @pytest.mark.parametrize("whole", [True, False], ids=["to its end", "no further"])
 def test_an_attempt_leaves_all_as_it_was(whole: bool) -> None:
     kernel = parse_kernel(ALL["scale"][0]).with_sizes(ALL["scale"][1])
-    data = DryRun(kernel, simulated("toy"), Trace(Greedy())).data
+    data = begun(kernel).data
     tile = Tile("x", (Affine(),), (8,), (1,))
     key, copy = ("spm", tile, STAGED), Copy(Place("spm", "", Affine(), (4,)), True, 32)
     before = said(data)
