@@ -45,7 +45,8 @@ READING: dict[str, tuple[Part, ...]] = {
         ("The dry run",
          "dry walk trim scope state turns placement spread devices residency transfer spilling leaving staging "
          "lifetimes"),
-        ("Tiles, memories and the ways between them", "tiles near places fit move routes edges hops homes aligned laid_out"),
+        ("Tiles, memories and the ways between them",
+         "tiles near places fit move routes edges hops homes aligned laid_out"),
         ("Domains that are no boxes", "pieces guarded blocks oblique outer"),
         ("Recurrent loops", "recur conform stays handed_on near_homes dealt_alike interchange"),
         ("What constants determine", "prepared"),
@@ -57,7 +58,7 @@ READING: dict[str, tuple[Part, ...]] = {
         ("All back ends", "codes"),
         ("Native code (`llvm/`)", "llvm/ llvm/lower llvm/walk llvm/irtext llvm/address llvm/share llvm/machine"),
         ("Templates of instructions", "llvm/template llvm/verbs llvm/reading llvm/judge llvm/lanes llvm/narrow"),
-        ("Between registers and memory", "llvm/tiles llvm/vectors llvm/groups llvm/rows llvm/turned llvm/woven"),
+        ("Between registers and memory", "llvm/tiles llvm/vectors llvm/groups llvm/rows llvm/transposed llvm/woven"),
         ("Streams of commands (`stream/`)", "stream/ stream/emit stream/write stream/template stream/judge"),
         ("The strict simulator (`simulator/`)",
          "simulator/ simulator/execute simulator/run simulator/streams simulator/call simulator/body simulator/values "

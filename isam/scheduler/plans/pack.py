@@ -34,7 +34,7 @@ def repack(use: Use, system: System, bindable: frozenset[str]) -> StagedBox | No
     return StagedBox(use.buffer, 0, system.home, order + tuple(need), at_bind=use.buffer in bindable)
 
 
-def turned(
+def repacked(
     group: Group, main: Nest, width: dict[str, int], system: System, bindable: frozenset[str]
 ) -> tuple[StagedBox, ...]:
     """What is read again and again by calls of one element each, as registers take it only where it lies together along
