@@ -24,7 +24,7 @@ from isam.system.graph import System
 
 AGREEING = "smaller calls that agree"
 ALIKE = "groups dealt alike"
-FAR = 5 / 4  # times less that the calls of a cover take than those of the first, for it to be scheduled before that
+AHEAD = 5 / 4  # times less that the calls of a cover take than those of the first, for it to be scheduled before that
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def _compete(job: Job) -> None:
 
     waiting = [c for c in job.candidates if c.answer is None]
     floors = [least(c.cover, job.system) for c in waiting] if len(waiting) > 1 else [0.0]
-    order = sorted(range(len(waiting)), key=lambda n: (floors[n] * FAR > floors[0], n))
+    order = sorted(range(len(waiting)), key=lambda n: (floors[n] * AHEAD > floors[0], n))
     best = inf
     for at, n in enumerate(order):
         c = waiting[n]
@@ -123,12 +123,12 @@ def _make(job: Job, candidate: Candidate) -> None:
     made, at = job.decisions(candidate.answer), job.candidates.index(candidate) + 1
     for name, asked in ((ALIKE, offered_alike), (AGREEING, offered)):
         if any(asked(d) and not d.chosen for d in made):
-            by = Otherwise(job.trace.approach, asked)
+            by = Second(job.trace.approach, asked)
             answer = job.deciding(_decided, candidate.cover, job.system, job.trace, by)
             job.candidates.insert(at, Candidate(candidate.cover, (*candidate.ahead, name), answer, by))
 
 
-class Otherwise(Behind):
+class Second(Behind):
     """Another Approach, but where it is asked for something in particular it takes the option after the first."""
 
     def __init__(self, base: Approach, asked: Callable[[Choice], bool]):

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from isam.approach.choice import Choice, Trace
 from isam.ir.affine import Affine
+from isam.ir.kernel import FAR
 from isam.schedule.tree import Bound, Issue, Loop, Node, Seq, distinct
 from isam.scheduler.conform import conform, leave
 from isam.scheduler.dry import DryRun
@@ -23,7 +24,7 @@ from isam.scheduler.plan import Group
 from isam.scheduler.recur import calls
 from isam.scheduler.state import Copy, Key, MachineState, Since
 from isam.scheduler.stays import Around
-from isam.scheduler.tiles import FAR, mentions
+from isam.scheduler.tiles import mentions
 
 NOTHING, HANDED_ON = "nothing", "handed on"
 ROUNDS = 3  # attempts with less and less handed on from step to step

@@ -10,7 +10,7 @@ from isam.caches import ALIASED, LINE, WAYS
 from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
 from isam.ir.kernel import Kernel
-from isam.schedule.literals import is_literal, literal_dtype, literal_value
+from isam.schedule.literals import Dtypes, is_literal, literal_value
 from isam.schedule.tree import Place, Slot, Tile
 from isam.scheduler import move as mv
 from isam.scheduler.infeasible import Infeasible, NoSchedule
@@ -74,7 +74,7 @@ class Homes:
         self.folded: set[str] = set()
         self.kept: frozenset[str] = frozenset()
         self.near: dict[str, NearHome] = {}
-        self._dtypes: dict[str, str] = {}
+        self._dtypes = Dtypes(kernel)
         self._bytes: dict[str, int] = {}  # of what of a temporary there is room for, of one instance
         for b in kernel.arguments:
             self.places[b.name] = mv.home_place(b.name, self.memory, self.shape(b.name), b.dtype)
@@ -84,11 +84,7 @@ class Homes:
         return self.near[buffer].memory.name if buffer in self.near else self.memory
 
     def dtype(self, buffer: str) -> str:
-        known = self._dtypes.get(buffer)
-        if known is None:
-            known = literal_dtype(buffer) if is_literal(buffer) else self.kernel.buffer(buffer).dtype
-            self._dtypes[buffer] = known
-        return known
+        return self._dtypes[buffer]
 
     def shape(self, buffer: str) -> tuple[int, ...]:
         """A run-time size counts as none: only the first dimension of an argument may have one."""

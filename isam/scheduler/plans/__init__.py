@@ -21,6 +21,7 @@ from isam.scheduler.plans.traffic import caches
 from isam.scheduler.routes import Routes
 from isam.system.graph import System
 
+UNWEIGHED = float(1 << 60)  # cost of the plainest plan, which nothing is predicted of: more than that of any other
 MOST = 64  # plans offered at most
 CACHED = 16  # of them where caches tell register blocks apart
 
@@ -38,7 +39,7 @@ def plans(
     ``dealing``: the one that they have where a memory lies on the way, if that is given; ``near``: what is at home
     near."""
     main = group.main
-    out: list[tuple[Plan, float]] = [(plain(group), float(1 << 60))]
+    out: list[tuple[Plan, float]] = [(plain(group), UNWEIGHED)]
     if operand_memories(main, system):
         most, apart = (CACHED, across(group, main)) if caches(system) else (MOST, [])
         found = spread(blocks(main, system, least(group, main), apart), group, main, system, bindable, most)

@@ -107,8 +107,7 @@ class PushCast(Transform):
 
     def sites_for(self, kernel: Kernel, mismatch: Mismatch) -> tuple[Site, ...]:
         """The instruction works in the wider dtype, or a cast stands where it wants none."""
-        at = mismatch.about("statement")
-        return tuple(s for s in self.sites(kernel) if self.answers(mismatch) and at in (s["inner"], s["cast"]))
+        return _at_either(self, kernel, mismatch)
 
 
 class JoinCasts(Transform):
@@ -144,8 +143,13 @@ class JoinCasts(Transform):
 
     def sites_for(self, kernel: Kernel, mismatch: Mismatch) -> tuple[Site, ...]:
         """One of the two casts is in question."""
-        at = mismatch.about("statement")
-        return tuple(s for s in self.sites(kernel) if self.answers(mismatch) and at in (s["inner"], s["cast"]))
+        return _at_either(self, kernel, mismatch)
+
+
+def _at_either(law: Transform, kernel: Kernel, mismatch: Mismatch) -> tuple[Site, ...]:
+    """The sites of a law of which one of the two statements is in question."""
+    at = mismatch.about("statement")
+    return tuple(s for s in law.sites(kernel) if law.answers(mismatch) and at in (s["inner"], s["cast"]))
 
 
 def _lossless(kernel: Kernel, s: Statement) -> bool:
