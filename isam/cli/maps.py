@@ -50,7 +50,7 @@ READING: dict[str, tuple[Part, ...]] = {
         ("Domains that are no boxes", "pieces guarded blocks oblique outer"),
         ("Recurrent loops", "recur conform stays handed_on near_homes dealt_alike interchange"),
         ("What constants determine", "prepared"),
-        ("After the dry run", "bursts configure byte_ranges touches prefetch next_block serpentine"),
+        ("After the dry run", "bursts configure prefetch next_block serpentine"),
         ("What each call waits for (`waits/`)",
          "waits/ waits/tokens waits/behind waits/look waits/within waits/rows waits/footprints"),
     ),
@@ -78,7 +78,7 @@ READING: dict[str, tuple[Part, ...]] = {
                            "prescribed races"),
     ),
     "system": (
-        ("A machine", "graph groups mesh busy names features"),
+        ("A machine", "graph groups mesh hierarchy busy names features"),
         ("What a description is", "schema units source files find families draft fields faults codes"),
         ("From a description to a machine", "load read_groups operands bodies joint emission unread judged"),
         ("Whether a machine makes sense", "check check_groups numerics remarks"),

@@ -17,11 +17,11 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from isam.approach.choice import Choice, Trace
+from isam.schedule.byte_ranges import ByteRange, merged, within
 from isam.schedule.liveness import Flow
+from isam.schedule.touches import Touch, Touches
 from isam.schedule.tree import Issue, Loop, Node, Schedule, Serpentine, distinct, mapped
-from isam.scheduler.byte_ranges import ByteRange, merged, within
 from isam.scheduler.prefetch import AHEAD, seconds_of
-from isam.scheduler.touches import Touch, Touches
 
 FORTH, BACK = "forth", "back and forth"
 PARTS = 8  # of a cache: what goes through less than that may as well go on as it does

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from isam.classes import dataclass
 from isam.compiler.offers.subject import Subject
 from isam.ir.kernel import recurrences
-from isam.scheduler.plans.traffic import caches, levels
 from isam.system.graph import CACHED, MANAGED
+from isam.system.hierarchy import capacities, levels
 
 if TYPE_CHECKING:
     from isam.mapper.space import Step
@@ -137,7 +137,7 @@ def _longer(of: Subject) -> Iterator[Steps]:
 def _partial(of: Subject) -> Iterator[Steps]:
     from isam.compiler.offers.partial import in_lanes
 
-    yield in_lanes(of.kernel, of.sums, max(caches(of.system), default=0))
+    yield in_lanes(of.kernel, of.sums, max(capacities(of.system), default=0))
 
 
 def _again(of: Subject) -> Iterator[Steps]:

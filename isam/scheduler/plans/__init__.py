@@ -17,9 +17,9 @@ from isam.scheduler.plans.register import across, blocks, least, operand_memorie
 from isam.scheduler.plans.shared_home import side_by_side
 from isam.scheduler.plans.single import blocked, plain, whole
 from isam.scheduler.plans.staged import between, staged
-from isam.scheduler.plans.traffic import caches
 from isam.scheduler.routes import Routes
 from isam.system.graph import System
+from isam.system.hierarchy import capacities
 
 UNWEIGHED = float(1 << 60)  # cost of the plainest plan, which nothing is predicted of: more than that of any other
 MOST = 64  # plans offered at most
@@ -41,7 +41,7 @@ def plans(
     main = group.main
     out: list[tuple[Plan, float]] = [(plain(group), UNWEIGHED)]
     if operand_memories(main, system):
-        most, apart = (CACHED, across(group, main)) if caches(system) else (MOST, [])
+        most, apart = (CACHED, across(group, main)) if capacities(system) else (MOST, [])
         found = spread(blocks(main, system, least(group, main), apart), group, main, system, bindable, most)
         ways: list[tuple[Plan, float]] = []
         for memory in between(main, system, routes):

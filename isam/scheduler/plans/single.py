@@ -14,8 +14,9 @@ from isam.scheduler.plan import Group, Members, Plan, one_order
 from isam.scheduler.plans.cache import outer_blocks
 from isam.scheduler.plans.pack import packs, repack, repacked
 from isam.scheduler.plans.register import Block, Room, across, axes_of, completed, crossed, steps, unroll_order
-from isam.scheduler.plans.traffic import WORTH_PACKING, brought, caches, outside
+from isam.scheduler.plans.traffic import WORTH_PACKING, brought, outside
 from isam.system.graph import System
+from isam.system.hierarchy import capacities
 
 TOGETHER = 8  # calls of a nest on axes of its own that are unrolled: enough to hide their latency
 
@@ -159,7 +160,7 @@ def blocked(group: Group, main: Nest, block: Block, system: System, bindable: fr
     unroll = [*reduced, *dict.fromkeys(sums), *unroll_order(main, per, Room(main, system))]
     plan = Plan(group, tuple(dict.fromkeys(order)), tuple(unroll), (), note=f"block {block.tiles}")
     apart = repacked(group, main, width, system, bindable)
-    if not caches(system):
+    if not capacities(system):
         return _with(replace(plan, stages=apart), rows)
     around = [a for a, _ in takewhile(lambda b: b in head or b[0] in plainly, order)]
     stages = packs(plan, main, width, around, system, bindable)
