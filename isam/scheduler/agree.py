@@ -20,7 +20,7 @@ from isam.scheduler.nests import Nest, Use, sizes_of, tile_of
 from isam.scheduler.plans.estimate import Machine
 from isam.scheduler.residency import Residency
 from isam.scheduler.shared_loops import shareable
-from isam.system.graph import MANAGED, System
+from isam.system.graph import System
 
 Axis = tuple[int, str]  # of the nest at a position
 
@@ -121,7 +121,7 @@ def _bounded(nest: Nest) -> bool:
 
 
 def _near(use: Use, system: System) -> bool:
-    return all(h != system.home and system.memories[h].kind == MANAGED for h in use.homes)
+    return all(system.memories[h].local for h in use.homes)
 
 
 def _smaller(nests: Sequence[Nest], same: Sequence[set[Axis]]) -> dict[int, Nest]:

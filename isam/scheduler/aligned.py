@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from math import lcm
 
 from isam.classes import dataclass
-from isam.system.graph import MANAGED, Memory, System
+from isam.system.graph import Memory, System
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,6 @@ def aligned(system: System, used: Iterable[str]) -> System:
                 want(memory, c.align)
             for m in (m for m in system.moves if c.align > 1 and m.by == i.name):
                 want(m.source if i.operand(name).role in ("in", "const") else m.target, c.align)
-    own = {n: m for n, m in system.memories.items() if m.kind == MANAGED and not m.home and m.cells is None}
+    own = {n: m for n, m in system.memories.items() if m.scratchpad}
     stricter = {n: _stricter(m, wanted[n]) for n, m in own.items() if wanted[n] != m.access}
     return replace(system, memories={**system.memories, **stricter}) if stricter else system

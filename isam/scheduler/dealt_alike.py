@@ -14,7 +14,7 @@ from isam.approach.choice import Choice, Decision, Trace
 from isam.classes import dataclass
 from isam.ir.kernel import Buffer, Kernel
 from isam.scheduler.handed_on import NOTHING
-from isam.scheduler.near_homes import NearHome, Parts, able, homes_in
+from isam.scheduler.near_homes import NearHome, Parts, homes_in
 from isam.scheduler.nests import Use
 from isam.scheduler.plan import Group, Plan
 from isam.scheduler.plans.dealing import BUSY, Dealing, cut
@@ -86,7 +86,7 @@ def ways_alike(kernel: Kernel, groups: Sequence[Group], system: System, routes: 
     on to each other can be at home where they are made. Those for most instances come first; those for far fewer only
     where they hand on more."""
     out: dict[object, Alike] = {}
-    for memory in able(system):
+    for memory in system.scratchpads.values():
         name = system.replica_of(memory.name)
         for some, along, counts in _cuts(kernel, groups, apart, system.replicas[name].count) if name else ():
             if any(memory not in between(groups[at].main, system, routes) for at in some):

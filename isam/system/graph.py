@@ -62,6 +62,21 @@ class Memory:
         return (self.lanes or 0) * (max(1, self.lane // size_of(dtype)) if self.lane else 1)
 
     @property
+    def local(self) -> bool:
+        """Whether what lies there is put at addresses, or into cells, of its own; home apart."""
+        return self.kind == MANAGED and not self.home
+
+    @property
+    def scratchpad(self) -> bool:
+        """Whether it is local, and its bytes are addressed."""
+        return self.local and self.cells is None
+
+    @property
+    def fetched(self) -> bool:
+        """Whether moves bring what lies there: it is neither home nor in front of it."""
+        return self.kind != CACHED and not self.home
+
+    @property
     def pool(self) -> str:
         """The memory whose room this one takes."""
         return self.shares or self.name
@@ -161,6 +176,11 @@ class System:
         able = [m.name for m in self.memories.values() if not m.home and m.kind != COUNTED]
         return frozenset(t for (_, t), moves in self.moves_by_edge.items()
                          if t in able and all(self.instructions[m.by].fill for m in moves))  # fmt: skip
+
+    @cached_property
+    def scratchpads(self) -> dict[str, Memory]:
+        """Those where data lies at any address, in any order: neither by rows, nor as the moves leave it that fill."""
+        return {n: m for n, m in self.memories.items() if m.scratchpad and not m.row and n not in self.filled}
 
     @cached_property
     def compute(self) -> Some:

@@ -15,7 +15,7 @@ from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plan import Group, Plan, StagedBox
 from isam.scheduler.plans.register import axes_of
 from isam.scheduler.plans.traffic import WORTH_PACKING, outside, volume
-from isam.system.graph import MANAGED, System
+from isam.system.graph import System
 from isam.system.hierarchy import SHARE, capacities
 
 ONCE = 3  # blocks of columns that rows are copied for, from which on they are copied once for all (measured)
@@ -196,7 +196,7 @@ def lined_up(plan: Plan, main: Nest, use: Use, system: System) -> StagedBox | No
     along = [a for a in last.names if a in main.reduced and a in main.mapped]
     line = prod(main.unit(a) for a in along) * size_of(use.dtype)
     home, tiles = system.memories[system.home], system.memories[use.homes[0]]
-    if tiles.home or tiles.kind != MANAGED or home.align >= LINE or line % LINE or set(along) != set(last.names):
+    if not tiles.local or home.align >= LINE or line % LINE or set(along) != set(last.names):
         return None
     if grouped(use, system) or any(len(r.names) > 1 for r in rows):
         return None
