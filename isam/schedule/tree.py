@@ -279,6 +279,7 @@ class Schedule:
     trace: object | None = field(default=None, compare=False)
 
     def dtype(self, buffer: str) -> str:
+        """The element type of a buffer of the kernel, or of a literal (named ``#dtype:value``)."""
         return self._dtypes[buffer]
 
     @cached_property
