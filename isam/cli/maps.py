@@ -45,11 +45,12 @@ READING: dict[str, tuple[Part, ...]] = {
         ("The dry run",
          "dry walk trim scope state turns placement spread devices residency transfer spilling leaving staging "
          "gathering lifetimes"),
-        ("Tiles, memories and the ways between them", "tiles near places fit move edges hops homes aligned laid_out"),
+        ("Tiles, memories and the ways between them",
+         "tiles near places fit move routes edges hops homes aligned laid_out"),
         ("Domains that are no boxes", "pieces guarded blocks oblique outer"),
         ("Recurrent loops", "recur conform stays handed_on near_homes dealt_alike interchange"),
         ("What constants determine", "prepared"),
-        ("After the dry run", "bursts configure byte_ranges touches prefetch next_block serpentine"),
+        ("After the dry run", "bursts configure prefetch next_block serpentine"),
         ("What each call waits for (`waits/`)",
          "waits/ waits/tokens waits/behind waits/look waits/within waits/rows waits/footprints"),
     ),
@@ -57,7 +58,7 @@ READING: dict[str, tuple[Part, ...]] = {
         ("All back ends", "codes"),
         ("Native code (`llvm/`)", "llvm/ llvm/lower llvm/walk llvm/irtext llvm/address llvm/share llvm/machine"),
         ("Templates of instructions", "llvm/template llvm/verbs llvm/reading llvm/judge llvm/lanes llvm/narrow"),
-        ("Between registers and memory", "llvm/tiles llvm/vectors llvm/groups llvm/rows llvm/turned llvm/woven"),
+        ("Between registers and memory", "llvm/tiles llvm/vectors llvm/groups llvm/rows llvm/transposed llvm/woven"),
         ("Streams of commands (`stream/`)", "stream/ stream/emit stream/write stream/template stream/judge"),
         ("The strict simulator (`simulator/`)",
          "simulator/ simulator/execute simulator/run simulator/streams simulator/call simulator/body simulator/values "
@@ -77,7 +78,7 @@ READING: dict[str, tuple[Part, ...]] = {
                            "prescribed races"),
     ),
     "system": (
-        ("A machine", "graph groups mesh busy names features"),
+        ("A machine", "graph groups mesh hierarchy busy names features"),
         ("What a description is", "schema units source files find families draft fields faults codes"),
         ("From a description to a machine", "load read_groups operands bodies joint emission unread judged"),
         ("Whether a machine makes sense", "check check_groups numerics remarks"),

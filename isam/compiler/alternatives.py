@@ -33,22 +33,16 @@ WATCH: ContextVar[Watch | None] = ContextVar("isam_schedules", default=None)
 @dataclass(frozen=True, slots=True, eq=False)
 class Made:
     """A schedule that was made, timed (``inf``: there is none) and, but for the quickest, dropped. ``way``: what it is
-    made by; None for the first. ``beside``: which decisions are on what was made beside it, to be compared."""
+    made by; None for the first. ``beside``: which decisions are on what was made beside it, to be compared. ``moved``:
+    from the first plan on one was taken otherwise that is not on that: then those stay as they are, as only one of both
+    is taken."""
 
     number: int
     way: Otherwise | None
     decisions: tuple[Decision, ...]
     seconds: float
     beside: frozenset[int] = frozenset()
-
-    @property
-    def moved(self) -> bool:
-        """Whether a decision was taken otherwise, from the first plan on, that is not on what was made beside it: that
-        stays as it is then, as only one of both is taken."""
-        if self.way is None:
-            return False
-        at, first = self.way.at, next((n for n, d in enumerate(self.decisions) if d.point == "tile"), 0)
-        return self.way.made.moved or (at >= first and at not in self.beside)
+    moved: bool = False
 
     @property
     def parent(self) -> int | None:
@@ -128,7 +122,14 @@ def _make(cover: Cover, system: System, by: Approach, number: int,
     trace = Trace(Scripted(by, given))
     answer = schedule(cover, system, trace)
     took = seconds(answer) if isinstance(answer, Schedule) else inf
-    return answer, Made(number, way, tuple(trace.decisions), took, frozenset(trace.beside))
+    moved = way is not None and (way.made.moved or _moves(way.at, trace))
+    return answer, Made(number, way, tuple(trace.decisions), took, frozenset(trace.beside), moved)
+
+
+def _moves(at: int, trace: Trace) -> bool:
+    """Whether a decision is one of the schedule itself, from its first plan on."""
+    first = next((n for n, d in enumerate(trace.decisions) if d.point == "tile"), 0)
+    return at >= first and at not in trace.beside
 
 
 def seconds(schedule: Schedule) -> float:

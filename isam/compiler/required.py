@@ -23,11 +23,11 @@ def _best(kernel: Kernel, family: list[Instruction]) -> str:
     from isam.mapper.match import Matches
 
     answers = ((i.name, match(kernel, i)) for i in family)
-    fits = {name: min(map(_turned, found)) for name, found in answers if isinstance(found, Matches)}
+    fits = {name: min(map(_misplaced, found)) for name, found in answers if isinstance(found, Matches)}
     return min(fits, key=fits.__getitem__) if fits else family[0].name
 
 
-def _turned(mapping: Mapping) -> int:
+def _misplaced(mapping: Mapping) -> int:
     """How many operands would have to be copied: another dimension than their last would have to be contiguous."""
     contracts = ((o, mapping.instruction.contract(o.operand).strides) for o in mapping.operands if o.buffer)
     return sum(any(s == 1 and d != len(o.index) - 1 for s, d in zip(strides, o.dims, strict=True))

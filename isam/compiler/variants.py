@@ -24,7 +24,7 @@ from isam.system.graph import System
 
 AGREEING = "smaller calls that agree"
 ALIKE = "groups dealt alike"
-FAR = 5 / 4  # times less that the calls of a cover take than those of the first, for it to be scheduled before that
+AHEAD = 5 / 4  # times less that the calls of a cover take than those of the first, for it to be scheduled before that
 
 
 @dataclass(frozen=True)
@@ -93,12 +93,13 @@ def _plain(job: Job) -> Cover | None:
 
 def _compete(job: Job) -> None:
     """Schedules each candidate that may be the quickest and was not scheduled yet: where calls alone take longer than
-    a schedule that was made, none is. Begins with one that may be far quicker than the first."""
+    a schedule that was made does in all, by what schedules are compared by, none is. Begins with one that may be far
+    quicker than the first."""
     from isam.cost.floor import least
 
     waiting = [c for c in job.candidates if c.answer is None]
     floors = [least(c.cover, job.system) for c in waiting] if len(waiting) > 1 else [0.0]
-    order = sorted(range(len(waiting)), key=lambda n: (floors[n] * FAR > floors[0], n))
+    order = sorted(range(len(waiting)), key=lambda n: (floors[n] * AHEAD > floors[0], n))
     best = inf
     for at, n in enumerate(order):
         c = waiting[n]
@@ -122,12 +123,12 @@ def _make(job: Job, candidate: Candidate) -> None:
     made, at = job.decisions(candidate.answer), job.candidates.index(candidate) + 1
     for name, asked in ((ALIKE, offered_alike), (AGREEING, offered)):
         if any(asked(d) and not d.chosen for d in made):
-            by = Otherwise(job.trace.approach, asked)
+            by = Second(job.trace.approach, asked)
             answer = job.deciding(_decided, candidate.cover, job.system, job.trace, by)
             job.candidates.insert(at, Candidate(candidate.cover, (*candidate.ahead, name), answer, by))
 
 
-class Otherwise(Behind):
+class Second(Behind):
     """Another Approach, but where it is asked for something in particular it takes the option after the first."""
 
     def __init__(self, base: Approach, asked: Callable[[Choice], bool]):
@@ -187,22 +188,21 @@ def _settle(job: Job, taken: Candidate, schedule: Schedule) -> None:
 
 
 def _chosen(made: Sequence[Candidate], job: Job) -> Candidate:
-    from isam.cost.compared import beside
-
     options = [Variant(c.answer, c.ahead, c.cover.errors) for c in made]
     known = _numbers([o.schedule.kernel for o in options])
-    costs = [sum(_seconds(c, sizes) + beside(c.answer, sizes) for sizes in known) for c in made]
+    costs = [sum(_seconds(c, sizes) for sizes in known) for c in made]
     context = {"options": [o.label() for o in options], "unproved": list(job.unproved)}
     taken = job.trace.choose(Choice("variant", options, context, costs))
     return next(c for c, option in zip(made, options, strict=True) if option is taken)
 
 
 def _seconds(candidate: Candidate, sizes: dict[str, int]) -> float:
-    from isam.cost.timeline import timeline
+    """What a schedule is compared by, with these numbers for sizes known at run time."""
+    from isam.cost.compared import seconds
 
     key = tuple(sorted(sizes.items()))
     if key not in candidate.timed:
-        candidate.timed[key] = timeline(candidate.answer, sizes).seconds
+        candidate.timed[key] = seconds(candidate.answer, sizes)
     return candidate.timed[key]
 
 

@@ -20,14 +20,14 @@ from isam.ir.dtype import size_of
 from isam.ir.kernel import Kernel
 from isam.ir.mapping import Mapping, OperandMap
 from isam.schedule.tree import Schedule
-from isam.system.graph import CACHED, System
+from isam.system.graph import System
 
 
 def capacity_traffic(schedule: Schedule, kernel: Kernel) -> Iterator[tuple[frozenset[str], int, str]]:
     """Sets of memories around the units with the bytes that at least go in and out of them, and how those were counted:
     everything before home, and the memories from which an instruction takes its operands."""
     system = schedule.system
-    away = frozenset(m.name for m in system.memories.values() if not m.home and m.kind != CACHED)
+    away = frozenset(m.name for m in system.memories.values() if m.fetched)
     for m in schedule.cover.mappings:
         got = _contraction(m, kernel, system)
         own = frozenset(h for o in m.operands for h in system.homes(m.instruction, o.operand))

@@ -8,7 +8,6 @@ from isam.classes import dataclass
 from isam.cost.timeline import Event
 from isam.ir.dtype import size_of
 from isam.schedule.tree import Operand, Schedule
-from isam.system.graph import CACHED
 
 Where = tuple[str, int]  # a memory of an instance
 
@@ -27,7 +26,7 @@ def occupancy(schedule: Schedule, events: Iterable[Event]) -> dict[Where, list[t
     """Per memory and instance: moments with the bytes that are in use from then on. Home memory is left out. What is
     written is in use from the begin of the call that writes it to the end of the last that reads it."""
     system = schedule.system
-    shown = {m.name for m in system.memories.values() if not m.home and m.kind != CACHED}
+    shown = {m.name for m in system.memories.values() if m.fetched}
     lies: dict[Where, dict[tuple[str, int, int], _Lies]] = {}
     over: dict[Where, list[_Lies]] = {}
     for e in events:

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from isam.ir.kernel import recurrences
+from isam.schedule.byte_ranges import merged
+from isam.schedule.touches import Base, Touch, Touches
 from isam.schedule.tree import Issue, Loop, Node, Schedule, children
-from isam.scheduler.byte_ranges import merged
-from isam.scheduler.plans.traffic import given, levels
-from isam.scheduler.touches import Base, Touch, Touches
+from isam.system.hierarchy import given, levels
 
 
 def waiting(schedule: Schedule) -> float:

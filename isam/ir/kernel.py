@@ -29,6 +29,7 @@ ROLES = ("in", "const", "inout", "out", "temp")
 PERMITS_DEFAULT = frozenset({"reassociate", "contract"})
 PERMITS = frozenset({"reassociate", "contract", "exact", "finite", "flush"})
 OPEN_SIZE = 1000  # stands for a size that nobody has given where covers are priced: more than most calls take
+FAR = 1 << 40  # stands for an extent that is not known, where ranges are compared
 USUAL_TRIP = 128  # stands for a run-time number of steps where schedules are timed: what comes once is seen beside them
 
 

@@ -9,12 +9,12 @@ would make it another.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from isam.classes import dataclass
 from isam.ir.affine import Affine
-from isam.ir.dataflow import Order, mask_of, order_of, ordered
 from isam.ir.dtype import ANY
 from isam.ir.kernel import (
     REDUCTIONS,
@@ -44,8 +44,8 @@ def carried(kernel: Kernel, mappings: Sequence[Mapped]) -> Kernel:
     if len(set(named)) != len(named) or not set(named) <= set(range(len(kernel.statements))):
         raise Unfit("a statement is carried out twice, or is none of the kernel's")
     parts = [Part(kernel, m, n) for n, m in enumerate(mappings)]
-    order = None if len(named) == len(kernel.statements) else order_of(kernel.statements)
-    body = _level(kernel.body, 0, parts, {i: n for n, m in enumerate(mappings) for i in m.statements}, order)
+    statements = None if len(named) == len(kernel.statements) else kernel.statements
+    body = _level(kernel.body, 0, parts, {i: n for n, m in enumerate(mappings) for i in m.statements}, statements)
     temps = tuple(b for p in parts for b in p.temps)
     used = {a.buffer for p in parts for s in p.statements for a in (s.dest, *s.reads)}
     used |= {a.buffer for i, s in enumerate(kernel.statements) if i not in named for a in (s.dest, *s.reads)}
@@ -54,17 +54,17 @@ def carried(kernel: Kernel, mappings: Sequence[Mapped]) -> Kernel:
 
 
 def _level(
-    items: Sequence[Item], at: int, parts: list[Part], of: Mapping[int, int], order: Order | None
+    items: Sequence[Item], at: int, parts: list[Part], of: Mapping[int, int], statements: Sequence[Statement] | None
 ) -> tuple[Item, ...]:
     """One straight list of items, whose first statement is number ``at``, unit by unit: mappings, loops, statements
-    left alone. ``of``: which mapping a statement is in. ``order``: None when every statement is mapped; then a loop is
-    where its first mapping is."""
+    left alone. ``of``: which mapping a statement is in. ``statements``: all of the kernel's, in whose order those
+    come that touch the same; None when all are mapped: then mappings come in their own, a loop where its first is."""
     units: list[tuple[Sequence[int], tuple[Item, ...]]] = []  # statements, and what is put there
     own: set[int] = set()
     for it in items:
         size = sum(1 for _ in _inside(it))
         if isinstance(it, Recurrence):
-            units.append((range(at, at + size), (replace(it, body=_level(it.body, at, parts, of, order)),)))
+            units.append((range(at, at + size), (replace(it, body=_level(it.body, at, parts, of, statements)),)))
         elif at in of:
             own.add(at)
         else:
@@ -75,12 +75,32 @@ def _level(
             if not own >= set(p.mapping.statements):
                 raise Unfit(f"'{p.mapping.instruction.name}' is mapped across a recurrent loop")
             units.append((p.mapping.statements, p.statements))
-    if order is None:
+    if statements is None:
         return tuple(it for _, made in sorted(units, key=lambda u: min(of[i] for i in u[0])) for it in made)
-    places = ordered([mask_of(some) for some, _ in units], order)
-    if places is None:
-        raise Unfit("no order of the calls keeps the dependences")
-    return tuple(it for n in places for it in units[n][1])
+    return tuple(it for n in in_order([some for some, _ in units], statements) for it in units[n][1])
+
+
+def in_order(units: Sequence[Sequence[int]], statements: Sequence[Statement]) -> tuple[int, ...]:
+    """Units of statements such that whoever writes what another one touches comes before or after it as it does in the
+    kernel; of those that may come next the one that begins first. Raises :class:`Unfit` where they wait for each
+    other."""
+    of = {i: n for n, some in enumerate(units) for i in some}
+    touch, write = defaultdict[str, set[int]](set), defaultdict[str, set[int]](set)  # units, per buffer
+    behind: list[set[int]] = [set() for _ in units]
+    for i in sorted(of):
+        s, unit = statements[i], of[i]
+        behind[unit] |= touch[s.dest.buffer].union(*(write[a.buffer] for a in s.reads))
+        write[s.dest.buffer].add(unit)
+        for a in (s.dest, *s.reads):
+            touch[a.buffer].add(unit)
+    left, out = sorted(range(len(units)), key=lambda n: min(units[n], default=-1)), list[int]()
+    while left:
+        unit = next((n for n in left if behind[n] <= {n, *out}), None)
+        if unit is None:
+            raise Unfit("no order of the calls keeps the dependences")
+        out.append(unit)
+        left.remove(unit)
+    return tuple(out)
 
 
 def _inside(it: Item) -> Iterator[Statement]:

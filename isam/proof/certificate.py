@@ -23,7 +23,7 @@ from isam.proof.chain import check_chain
 from isam.proof.filled import with_boxes
 from isam.proof.legal import Legality
 from isam.proof.points import check_form, check_points
-from isam.proof.sets import BUDGET, Isl
+from isam.proof.sets import Isl
 from isam.proof.tree import check_tree
 from isam.proof.violation import OBLIGATIONS, Violation
 from isam.schedule.sharing import shared
@@ -145,7 +145,7 @@ def examine(schedule: Schedule) -> tuple[Certificate, list[Violation]]:
     told = with_boxes(schedule)
     isl, lg = Isl(), Legality(told)
     violations = check_points(told, isl, lg)
-    isl.left = BUDGET  # for the walk with states
+    isl.refill()  # for the walk with states
     violations += [v for v in check_tree(told, isl, lg) if v not in violations]
     ran = shown(schedule, violations, lg) if violations else set()
     violations = [] if ran else violations

@@ -280,7 +280,7 @@ class Replay:
         """An instance that is dealt an iteration holds nothing before it, and nothing of use after it, but in slots."""
         if n.deal is not None:
             units = self.schedule.system.replicas[n.deal.group].units
-            streams = {self.schedule.system.cluster_of(u) or u for u in units}
+            streams = {self.schedule.system.stream_of(u) for u in units}
             self.held = {r: v for r, v in self.held.items() if v[1] not in streams}
         own = local(self.schedule, n.deal)
         for (memory, base), r in self.space.regions.items():

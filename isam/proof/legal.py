@@ -56,7 +56,7 @@ class Legality:
                 place = s.homes.get(slot.name) or Place(slot.memory, slot.name, Affine(), ())
                 self.buffers[slot.name] = BufferFacts(slot.name, (), slot.dtype, "literal", place)
         self.outer = recurrent_axes(k)
-        self.streams = {s.system.cluster_of(u) or u: s.system.replica_of(u) or "" for u in s.system.units}
+        self.streams = {s.system.stream_of(u): s.system.replica_of(u) or "" for u in s.system.units}
 
     def context(self, vars_: tuple[Var, ...]) -> Context:
         """The one context object with these variables."""

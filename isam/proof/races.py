@@ -59,7 +59,7 @@ class _Races:
 
     def __post_init__(self) -> None:
         system = self.schedule.system
-        self.stream = {u: system.cluster_of(u) or u for u in system.units}
+        self.stream = {u: system.stream_of(u) for u in system.units}
         self.group = {self.stream[u]: system.replica_of(u) or "" for u in system.units}
         self.threads = {r.name for r in system.replicas.values() if r.threads}
         self.owner = {m: system.replica_of(m) or "" for m in system.memories}

@@ -55,7 +55,7 @@ def judge(calls: list[Issue], held: Held, system: System, out: Findings) -> None
         ins = system.instructions.get(issue.instruction)
         if ins is None:
             continue
-        stream = system.cluster_of(issue.unit) or issue.unit
+        stream = system.stream_of(issue.unit)
         for r, value in ins.requires.items():
             need = _need(value, issue, calls)
             have = held.get(r)
@@ -140,7 +140,7 @@ class Registers:
         if loop.deal is None:
             return held
         system = self.schedule.system
-        own = {system.cluster_of(u) or u for u in system.replicas[loop.deal.group].units}
+        own = {system.stream_of(u) for u in system.replicas[loop.deal.group].units}
         return {r: v for r, v in held.items() if v[1] not in own}
 
 

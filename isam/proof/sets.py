@@ -45,6 +45,10 @@ class Isl:
         self.left = max(-1, self.left - steps)
         return self.left >= 0
 
+    def refill(self) -> None:
+        """The whole budget again, for another kind of questions."""
+        self.left = BUDGET
+
     def nonneg(self, e: Affine, ctx: Context) -> bool:
         """Whether ``e >= 0`` for all values that the context admits."""
         from isam.ir import poly

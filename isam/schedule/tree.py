@@ -20,7 +20,7 @@ from isam.ir.affine import Affine
 from isam.ir.kernel import Kernel
 from isam.ir.mapping import Cover
 from isam.once import once
-from isam.schedule.literals import is_literal, literal_dtype
+from isam.schedule.literals import Dtypes
 from isam.system.graph import System
 
 
@@ -280,15 +280,11 @@ class Schedule:
 
     def dtype(self, buffer: str) -> str:
         """The element type of a buffer of the kernel, or of a literal (named ``#dtype:value``)."""
-        known = self._dtypes.get(buffer)
-        if known is None:
-            known = literal_dtype(buffer) if is_literal(buffer) else self.kernel.buffer(buffer).dtype
-            self._dtypes[buffer] = known
-        return known
+        return self._dtypes[buffer]
 
     @cached_property
-    def _dtypes(self) -> dict[str, str]:
-        return {}
+    def _dtypes(self) -> Dtypes:
+        return Dtypes(self.kernel)
 
     @once
     def called(self) -> frozenset[str]:

@@ -20,7 +20,7 @@ from isam.scheduler.nests import Nest, Use, sizes_of, tile_of
 from isam.scheduler.plans.estimate import Machine
 from isam.scheduler.residency import Residency
 from isam.scheduler.shared_loops import shareable
-from isam.system.graph import MANAGED, System
+from isam.system.graph import System
 
 Axis = tuple[int, str]  # of the nest at a position
 
@@ -55,7 +55,7 @@ def agreed(nests: Sequence[Nest], kernel: Kernel, data: Residency) -> tuple[Nest
         changed = [(m, a) for m, t in zip(mine, theirs, strict=True) for a in m.mapped if t.unit(a) != m.unit(a)]
         by = {t.number: t for t in theirs}
         options = [Agreement(), Agreement(tuple((m.number, a, by[m.number].unit(a)) for m, a in changed))]
-        now, then = (_seconds(ns, nests, kernel, data.system) for ns in (mine, theirs))
+        now, then = (_seconds(ns, nests, kernel, data) for ns in (mine, theirs))
         if then >= now:
             continue
         context = {"nest": [m.number for m in mine], "instruction": [m.instruction.name for m in mine]}
@@ -121,7 +121,7 @@ def _bounded(nest: Nest) -> bool:
 
 
 def _near(use: Use, system: System) -> bool:
-    return all(h != system.home and system.memories[h].kind == MANAGED for h in use.homes)
+    return all(system.memories[h].local for h in use.homes)
 
 
 def _smaller(nests: Sequence[Nest], same: Sequence[set[Axis]]) -> dict[int, Nest]:
@@ -145,37 +145,37 @@ def _smaller(nests: Sequence[Nest], same: Sequence[set[Axis]]) -> dict[int, Nest
     }
 
 
-def _seconds(some: Sequence[Nest], nests: Sequence[Nest], kernel: Kernel, system: System) -> float:
+def _seconds(some: Sequence[Nest], nests: Sequence[Nest], kernel: Kernel, data: Residency) -> float:
     """What calls take, and moves: what is touched in equal tiles one after the other stays in between."""
     total = 0.0
     for n in some:
-        total += _calls(n) * n.cycles / max(u.clock for u in system.units_of(n.instruction.name))
+        total += _calls(n) * n.cycles / max(u.clock for u in data.system.units_of(n.instruction.name))
     mine = {n.number for n in some}
     for buffer in dict.fromkeys(u.buffer for n in some for u in n.uses if not is_literal(u.buffer)):
         others = any(u.buffer == buffer for n in nests if n.number not in mine for u in n.uses)
         kept = kernel.buffer(buffer).role == "temp" and not others
-        total += _carried([(n, u) for n in some for u in n.uses if u.buffer == buffer], kept, system)
+        total += _carried([(n, u) for n in some for u in n.uses if u.buffer == buffer], kept, data)
     return total
 
 
-def _carried(uses: Sequence[tuple[Nest, Use]], kept: bool, system: System) -> float:
+def _carried(uses: Sequence[tuple[Nest, Use]], kept: bool, data: Residency) -> float:
     """Seconds of the moves of one buffer. ``kept``: nobody wants it afterwards."""
     total, last, dirty = 0.0, None, False
     for nest, use in uses:
-        if use.homes[0] == system.home:
+        if use.homes[0] == data.system.home:
             continue
         tile = use.homes[0], tile_of(use, {}, sizes_of(nest, _units(nest))).shape
         if last is None or last[0] != tile:
-            total += _moves(*last[1:], system) if last is not None and dirty else 0.0
-            total += _moves(nest, use, system) if use.reads else 0.0
+            total += _moves(*last[1:], data) if last is not None and dirty else 0.0
+            total += _moves(nest, use, data) if use.reads else 0.0
             dirty = False
         last, dirty = (tile, nest, use), dirty or use.writes
-    return total + (_moves(*last[1:], system) if last is not None and dirty and not kept else 0.0)
+    return total + (_moves(*last[1:], data) if last is not None and dirty and not kept else 0.0)
 
 
-def _moves(nest: Nest, use: Use, system: System) -> float:
+def _moves(nest: Nest, use: Use, data: Residency) -> float:
     """Seconds of the moves of all tiles of an operand between home and where it lies."""
-    machine = Machine(nest, system, system.memories[use.homes[0]])
+    machine = Machine(nest, data.system, data.fit.routes, data.system.memories[use.homes[0]])
     shape = tile_of(use, {}, sizes_of(nest, _units(nest))).shape
     axes = {a for row in use.index for a in row.names if a in nest.extents}
     tiles = prod(-(-nest.length(a) // nest.unit(a)) for a in axes)

@@ -3,10 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import fields, replace
 from math import lcm
 
-from isam.system.graph import MANAGED, System
+from isam.classes import dataclass
+from isam.system.graph import Memory, System
+
+
+@dataclass(frozen=True)
+class Stricter(Memory):
+    """A memory in which room is given at multiples of ``align``, and accesses begin at multiples of ``everyone``."""
+
+    everyone: int = 1
+
+    @property
+    def access(self) -> int:
+        return self.everyone
+
+
+def _stricter(m: Memory, align: int) -> Memory:
+    own = {f.name: getattr(m, f.name) for f in fields(m)}
+    return Stricter(**{**own, "align": align}, everyone=m.access)
 
 
 def aligned(system: System, used: Iterable[str]) -> System:
@@ -26,6 +43,6 @@ def aligned(system: System, used: Iterable[str]) -> System:
                 want(memory, c.align)
             for m in (m for m in system.moves if c.align > 1 and m.by == i.name):
                 want(m.source if i.operand(name).role in ("in", "const") else m.target, c.align)
-    own = {n: m for n, m in system.memories.items() if m.kind == MANAGED and not m.home and m.cells is None}
-    stricter = {n: replace(m, align=wanted[n], everyone=m.access) for n, m in own.items() if wanted[n] != m.access}
+    own = {n: m for n, m in system.memories.items() if m.scratchpad}
+    stricter = {n: _stricter(m, wanted[n]) for n, m in own.items() if wanted[n] != m.access}
     return replace(system, memories={**system.memories, **stricter}) if stricter else system

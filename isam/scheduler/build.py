@@ -37,6 +37,7 @@ from isam.scheduler.plans.staged import between
 from isam.scheduler.prefetch import with_prefetches
 from isam.scheduler.prepared import prepared, whole
 from isam.scheduler.recur import calls
+from isam.scheduler.routes import Routes
 from isam.scheduler.serpentine import with_serpentines
 from isam.scheduler.state import Key
 from isam.scheduler.stays import MOST, Around, Share, Stays, inside, shares, smaller, stay_bytes
@@ -104,7 +105,7 @@ def _handing_on(builder: _Builder, plain: Schedule) -> Schedule:
         taken = calls(plain.call, usual), calls(made.call, usual)
         if not near or not wanted(trace, groups, taken, near=sorted(near)):
             made, near = plain, {}
-    ways = ways_alike(kernel, groups, less_near(machine, kernel, near), {*builder.prepared, *near})
+    ways = ways_alike(kernel, groups, less_near(machine, kernel, near), builder.routes, {*builder.prepared, *near})
     ways = [w for w in ways if not builder.by_rows & {builder.number[id(groups[at])] for at in w.dealings}]
     alike = wanted_alike(trace, groups, ways)
     try:
@@ -158,7 +159,8 @@ class _Builder:
         all_nests = nests_of(cover, system)
         self.machine = aligned(system, (n.instruction.name for n in all_nests))
         self.kernel: Kernel = cover.kernel
-        self.run = DryRun(self.kernel, self.machine, trace)
+        self.routes = Routes(self.machine, trace)
+        self.run = self._begun(self.machine)
         found = (fitting(n, self.run.data, refused.get(n.number, ())) for n in all_nests)
         self.nests: tuple[Nest, ...] = agreed([n for n in found if n is not None], self.kernel, self.run.data)
         self.smaller = len(self.nests) == len(all_nests)  # than all calls that were refused
@@ -178,26 +180,29 @@ class _Builder:
         self.parts = self._parted(self.kernel.body, [0])
         groups = list(inside(self.parts, ()))
         self.groups = [g for g, _ in groups]
-        self.meeting = meeting(self.groups, self.machine)
+        self.meeting = meeting(self.groups, self.machine, self.routes)
         for memory, room in self.meeting.items():
             self.machine = smaller(self.machine, memory, room)
         if self.meeting:
-            self.run = DryRun(self.kernel, self.machine, self.trace)
+            self.run = DryRun(self.kernel, self.machine, self.trace, self.routes)
         self.share = self._shared(groups) if self.keep else Share()
         self.number = {id(g): n for n, (g, _) in enumerate(groups)}
         if self.share.rooms:
-            self.run = DryRun(self.kernel, smaller(self.machine, self.share.memory, self.share.total), self.trace)
+            self.run = self._begun(smaller(self.machine, self.share.memory, self.share.total))
         self.planned: dict[int, tuple[Group, Plan, Stays | None]] = {}
         self.dealt: dict[int, tuple[Alike, int]] = {}  # groups, by number, that are dealt as others are
         self.by_rows = set[int]()  # groups, by number, of which some rows come after others
         self.begin: dict[str, Affine] = {}  # of axes of which a part is scheduled, where it begins
         return self._made()
 
+    def _begun(self, machine: System) -> DryRun:
+        return DryRun(self.kernel, machine, self.trace, self.routes)
+
     def at_home_near(self, near: Mapping[str, NearHome], alike: Sequence[Alike] = ()) -> Schedule:
         """The same groups once more, with temporaries at home near and plans for what room is left."""
         near = {**near, **{b: home for way in alike for b, home in way.homes.items()}}
         machine = less_near(smaller(self.machine, self.share.memory, self.share.total), self.kernel, near)
-        self.run, self.bind, self.planned = DryRun(self.kernel, machine, self.trace), [], {}
+        self.run, self.bind, self.planned = self._begun(machine), [], {}
         self.run.homes.near.update(near)
         groups = [g for g in self.groups if not self.at_bind(g.main)]
         self.dealt = {self.number[id(groups[at])]: (way, at) for way in alike for at in way.dealings}
@@ -332,8 +337,10 @@ class _Builder:
         some = replace(group, nests=nests)
         self.number[id(some)] = self.number[id(group)]
         self.begin = {axis: begin}
-        self._steps(replace(it, parts=[some]), around)
-        self.begin = {}
+        try:
+            self._steps(replace(it, parts=[some]), around)
+        finally:
+            self.begin = {}
 
     def _steps(self, it: Around, around: tuple[Around, ...]) -> None:
         """A loop whose steps hand on in near memory what they can."""
@@ -369,7 +376,7 @@ class _Builder:
         stays = Stays(around, room, self.share.memory) if room and group.domain is None else None
         lasting = stays.lasting(group) if stays is not None else NOTHING
         alike, at = self.dealt.get(self.number[id(group)], (None, 0))
-        options, costs = plans(group, self.run.system, self.bindable, lasting,
+        options, costs = plans(group, self.run.system, self.routes, self.bindable, lasting,
                                alike and alike.dealings[at], self.run.homes.near, self.meeting)  # fmt: skip
         if alike is not None:
             options, costs = alike.plans(at, options, costs)
@@ -390,7 +397,7 @@ class _Builder:
         """How much of a near memory is for what stays: asked where something can."""
         able: dict[str, list[int]] = {}
         for n, (g, around) in enumerate(groups):
-            for memory in between(g.main, self.system) if around and g.domain is None else ():
+            for memory in between(g.main, self.system, self.routes) if around and g.domain is None else ():
                 if not memory.row and Stays(around).lasting(g).buffers:
                     able.setdefault(memory.name, []).append(n)
         if not able:
@@ -402,8 +409,8 @@ class _Builder:
         found: list[list[tuple[int, float]]] = [[(0, 0.0)] for _ in groups]
         for n in able[memory]:
             g, around = groups[n]
-            ways = zip(*plans(g, machine, self.bindable, Stays(around, room, memory).lasting(g),
-                              meeting=self.meeting), strict=True)  # fmt: skip
+            lasting = Stays(around, room, memory).lasting(g)
+            ways = zip(*plans(g, machine, self.routes, self.bindable, lasting, meeting=self.meeting), strict=True)
             found[n] = [(stay_bytes(p, machine), c * prod(a.trip for a in around)) for p, c in ways]
         options, costs = shares(found, memory, room)
         if len(options) == 1:

@@ -14,11 +14,12 @@ from isam.approach.choice import Choice, Decision, Trace
 from isam.classes import dataclass
 from isam.ir.kernel import Buffer, Kernel
 from isam.scheduler.handed_on import NOTHING
-from isam.scheduler.near_homes import NearHome, Parts, able, homes_in
+from isam.scheduler.near_homes import NearHome, Parts, homes_in
 from isam.scheduler.nests import Use
 from isam.scheduler.plan import Group, Plan
 from isam.scheduler.plans.dealing import BUSY, Dealing, cut
 from isam.scheduler.plans.staged import between
+from isam.scheduler.routes import Routes
 from isam.scheduler.trim import even_segments
 from isam.system.graph import Memory, System
 
@@ -79,15 +80,16 @@ def offered_alike(decision: Choice | Decision) -> bool:
     return decision.point == "carry" and decision.context["dealt"]
 
 
-def ways_alike(kernel: Kernel, groups: Sequence[Group], system: System, apart: Collection[str]) -> list[Alike]:
+def ways_alike(kernel: Kernel, groups: Sequence[Group], system: System, routes: Routes,
+               apart: Collection[str]) -> list[Alike]:  # fmt: skip
     """Ways to deal some of the groups in the same parts, so that temporaries, but for those ``apart``, that they hand
     on to each other can be at home where they are made. Those for most instances come first; those for far fewer only
     where they hand on more."""
     out: dict[object, Alike] = {}
-    for memory in able(system):
+    for memory in system.scratchpads.values():
         name = system.replica_of(memory.name)
         for some, along, counts in _cuts(kernel, groups, apart, system.replicas[name].count) if name else ():
-            if any(memory not in between(groups[at].main, system) for at in some):
+            if any(memory not in between(groups[at].main, system, routes) for at in some):
                 continue
             way = _way(kernel, groups, some, system, memory, apart, along, counts)
             if way is not None and way.homes:

@@ -87,7 +87,7 @@ class Devices:
         return self._open[-1]
 
     def _stream(self, unit: str) -> str:
-        return self.system.cluster_of(unit) or unit
+        return self.system.stream_of(unit)
 
     def _times(self, calls: Sequence[Call], unit: str) -> tuple[float, float, float]:
         """When the unit would begin, have time again, and have made what the calls make."""

@@ -14,9 +14,10 @@ from isam.scheduler.infeasible import Infeasible, NoSchedule
 from isam.scheduler.nests import Call, Nest, Use
 from isam.scheduler.placement import Placement, joint_placements
 from isam.scheduler.residency import Residency
+from isam.scheduler.routes import Routes
 from isam.scheduler.scope import Scope
 from isam.scheduler.spread import Spread
-from isam.scheduler.state import STAGED, Copy, Key, MachineState
+from isam.scheduler.state import STAGED, Copy, Key, MachineState, reading
 from isam.scheduler.tiles import disjoint, mentions
 from isam.system.graph import System
 
@@ -28,11 +29,11 @@ Landed = tuple[Key | None, Tile, bool]  # where an output lands, and whether tha
 class DryRun:
     """Executes calls symbolically and records the steps: ``scope`` is where it stands, ``data`` what lies where."""
 
-    def __init__(self, kernel: Kernel, system: System, trace: Trace):
+    def __init__(self, kernel: Kernel, system: System, trace: Trace, routes: Routes):
         self.kernel, self.system, self.trace = kernel, system, trace
         self.scope = Scope()
         self.homes = Homes(kernel, system)
-        self.data = Residency(system, trace, self.scope, self.homes)
+        self.data = Residency(system, trace, self.scope, self.homes, routes)
         self.devices = self.data.devices
         self._placements: dict[str, list[Placement]] = {}
         self.spread: Spread | None = None  # of what stays near while the main nest of the present group sums up
@@ -293,9 +294,9 @@ class _Step:
         now = self.state.copies.get(key)
         old = self.before.setdefault(key, now)
         if old is not None and key in self.held and old.place != copy.place:
-            self.state.put(_reading(key), replace(old, dirty=False))
-            self.held.add(_reading(key))
-            self.read.append(_reading(key))
+            self.state.put(reading(key), replace(old, dirty=False))
+            self.held.add(reading(key))
+            self.read.append(reading(key))
         if copy is not now:
             self.state.put(key, copy)
         self.held.add(key)
@@ -312,8 +313,3 @@ class _Step:
         for key in self.read:
             if key in self.state.copies:
                 self.state.drop(key)
-
-
-def _reading(key: Key) -> Key:
-    """The name of what was read, while what is written goes by that of the tile."""
-    return key[0], key[1], (-2, *(key[2] or ()))

@@ -9,7 +9,7 @@ from isam.classes import dataclass
 from isam.ir.instruction import ASSUMED
 from isam.once import once
 from isam.scheduler.move import moves_of
-from isam.system.graph import MANAGED, Memory, Move, System
+from isam.system.graph import Memory, Move, System
 
 SOONER = 0.95  # of the time of tiles that go home one by one, that one move of all may take
 
@@ -75,8 +75,7 @@ def _edge(system: System, m: Move) -> Edge:
 
 def gathers(system: System, memory: Memory) -> bool:
     """Whether results that pass through a memory may lie there as one piece."""
-    addressed = memory.kind == MANAGED and memory.cells is None and not memory.row
-    return addressed and memory.name not in {system.home, *system.filled}
+    return memory.name in system.scratchpads
 
 
 def worth_joining(near: Edge, far: Edge, tiles: int, size: int, moves: int = 1) -> bool:

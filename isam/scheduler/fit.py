@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from isam.approach.choice import Choice, Trace
 from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
 from isam.schedule.tree import Place, Tile
@@ -15,21 +14,21 @@ from isam.scheduler import move as mv
 from isam.scheduler.homes import Homes
 from isam.scheduler.nests import Use
 from isam.scheduler.places import order_of, packed, units_needed
+from isam.scheduler.routes import Routes
 from isam.scheduler.state import Copy, Form
 from isam.system.graph import COUNTED, System
 
 
 class Fit:
-    """``route`` asks the Approach; what it answers holds from then on."""
+    """``routes``: the ways that are taken."""
 
-    def __init__(self, system: System, trace: Trace, homes: Homes):
-        self.system, self.trace, self.homes = system, trace, homes
+    def __init__(self, system: System, homes: Homes, routes: Routes):
+        self.system, self.homes, self.routes = system, homes, routes
         self._edges: dict[tuple[str, str], tuple[mv.Carrier, ...]] = {}
         self._units: dict[object, int] = {}
         self._forms: dict[object, Form] = {}
         self._boxes: dict[object, mv.Box | None] = {}
         self._laid: dict[object, tuple[int, tuple[int, ...]]] = {}
-        self._routes: dict[tuple[str, str, str], tuple[str, ...] | None] = {}
 
     def placed(self, memory: str, tile: Tile, at: int, form: Form = None) -> Place:
         """The place of a tile in room of its own, which begins at a byte or cell."""
@@ -129,13 +128,5 @@ class Fit:
         return tuple(o for o in self.carriers_of(c.move.source, c.move.target) if o.move.by == c.move.by)
 
     def route(self, source: str, target: str, dtype: str) -> tuple[str, ...] | None:
-        """The way between two memories that elements of a type take, decided once."""
-        key = (source, target, dtype)
-        if key not in self._routes:
-            options = mv.ways(self.system, source, target, dtype)
-            if len(options) > 1:
-                costs = [mv.seconds(self.system, p, dtype) for p in options]
-                context = {"from": source, "to": target, "dtype": dtype}
-                options = (self.trace.choose(Choice("route", options, context, costs)),)
-            self._routes[key] = options[0].memories if options else None
-        return self._routes[key]
+        """The way between two memories that elements of a type take."""
+        return self.routes.of(source, target, dtype)

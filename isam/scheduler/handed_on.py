@@ -7,13 +7,14 @@ with it in the place where it has begun: the loop's ``enter`` brings it, its ``e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cached_property
 from typing import NamedTuple
 
 from isam.approach.choice import Choice, Trace
 from isam.ir.affine import Affine
+from isam.ir.kernel import FAR
 from isam.schedule.tree import Bound, Issue, Loop, Node, Seq, distinct
 from isam.scheduler.conform import conform, leave
 from isam.scheduler.dry import DryRun
@@ -21,9 +22,9 @@ from isam.scheduler.infeasible import NoSchedule
 from isam.scheduler.lifetimes import Lifetimes
 from isam.scheduler.plan import Group
 from isam.scheduler.recur import calls
-from isam.scheduler.state import Copy, Key, Since
+from isam.scheduler.state import Copy, Key, MachineState, Since
 from isam.scheduler.stays import Around
-from isam.scheduler.tiles import FAR, mentions
+from isam.scheduler.tiles import mentions
 
 NOTHING, HANDED_ON = "nothing", "handed on"
 ROUNDS = 3  # attempts with less and less handed on from step to step
@@ -37,6 +38,16 @@ class Part(NamedTuple):
 
     left: tuple[Key, ...]
     since: Since
+
+
+class Made(NamedTuple):
+    """What was made of the parts: ``node`` is None where a step does not end as it has begun. ``state``: what is near
+    then; ``entered``: what the loops do before their first steps."""
+
+    parts: list[Part]
+    node: Node | None
+    state: MachineState
+    entered: list[list[Node]]
 
 
 def handed_on(groups: Sequence[Group], around: tuple[Around, ...], run: DryRun, part: RunPart,
@@ -62,66 +73,62 @@ class _Row:
                  it: Around | None):  # fmt: skip
         self.groups, self.it, self.run, self.part = groups, it, run, part
         self.inner = around if it is None else (*around, it)
-        self.data, self.scope, self.entry = run.data, run.scope, run.data.state.copy()
-        self.before = [len(a.enter) for a in self.inner]
+        self.data, self.scope = run.data, run.scope
         self.usual = 1 if it is None else it.trip
 
     def made(self) -> Node:
-        parts, plain = self._attempt([()] * max(1, len(self.groups)), {})
-        assert plain is not None
-        held = _held(parts, self.it and self.it.loop.axis.name) if self.groups else []
-        taken = calls(plain, self.usual)
+        made = self._best()
+        assert made.node is not None, "what begins and ends with nothing near is always a step"
+        self.data.state = made.state
+        for a, nodes in zip(self.inner, made.entered, strict=True):
+            a.enter[:] = nodes
+        return made.node
+
+    def _best(self) -> Made:
+        plain = self._attempt([()] * max(1, len(self.groups)), {})
+        held = _held(plain.parts, self.it and self.it.loop.axis.name) if self.groups else []
+        taken = self._calls(plain)
         if self.usual * MOVES * sum(map(len, held)) <= (1 - WORTH) * taken:
             return plain
-        after, entered = self.data.state, self._entered()
         try:
             with self.run.trace.comparing():
                 better = self._handing_on(held)
         except NoSchedule:
             better = None
         loop = self.it.loop.axis.name if self.it else ""
-        if better is not None and wanted(self.run.trace, self.groups, (taken, calls(better, self.usual)), loop,
+        if better is not None and wanted(self.run.trace, self.groups, (taken, self._calls(better)), loop,
                                          [*map(len, held)]):  # fmt: skip
             return better
-        self._enter_again(entered)
-        self.data.state = after
         return plain
 
-    def _handing_on(self, held: Sequence[Collection[Key]]) -> Node | None:
+    def _calls(self, made: Made) -> int:
+        return 0 if made.node is None else calls(made.node, self.usual)
+
+    def _handing_on(self, held: Sequence[Collection[Key]]) -> Made | None:
         """With as much handed on as survives."""
         carried: dict[Key, Copy] = {}
         if held[-1]:
-            self._anew()
-            with self.scope.recording():
+            with self._anew(), self.scope.recording():
                 self._step(held)
-            carried = {k: c for k, c in self.data.state.copies.items() if k in held[-1]}
+                carried = {k: c for k, c in self.data.state.copies.items() if k in held[-1]}
         for _ in range(ROUNDS):
-            _, made = self._attempt(held, carried)
-            if made is not None:
-                return self._without_stores(made, held, carried)
-            there = self.data.state.copies
+            made = self._attempt(held, carried)
+            if made.node is not None:
+                return self._without_stores(made, made.node, held, carried)
+            there = made.state.copies
             carried = {k: c for k, c in carried.items() if k in there and there[k].place == c.place}
             held = [*held[:-1], tuple(carried)]
         return None
 
-    def _without_stores(self, made: Node, held: Sequence[Collection[Key]], carried: dict[Key, Copy]) -> Node:
+    def _without_stores(self, made: Made, node: Node, held: Sequence[Collection[Key]],
+                        carried: dict[Key, Copy]) -> Made:  # fmt: skip
         """Without sending home what is nowhere brought from there any more."""
-        unread = frozenset(self._at_home(made, "out") - self._at_home(made, "in"))
-        if not unread:
-            return made
-        after, entered = self.data.state, self._entered()
-        self.data.unread = unread
+        unread = frozenset(self._at_home(node, "out") - self._at_home(node, "in"))
         try:
-            _, less = self._attempt(held, carried)
+            less = self._attempt(held, carried, unread) if unread else made
         except NoSchedule:
-            less = None
-        finally:
-            self.data.unread = frozenset()
-        if less is None or self._at_home(less, "in") & unread:
-            self._enter_again(entered)
-            self.data.state = after
             return made
-        return less
+        return made if less.node is None or self._at_home(less.node, "in") & unread else less
 
     def _at_home(self, made: Node, role: str) -> set[str]:
         """The temporaries of the groups alone that are sent home (``out``) or brought from there (``in``)."""
@@ -140,25 +147,29 @@ class _Row:
         touched = {b for s in others for b in (s.dest.buffer, *(a.buffer for a in s.reads))}
         return {b.name for b in kernel.buffers if b.role == "temp"} - touched
 
-    def _entered(self) -> list[tuple[Node, ...]]:
-        """What the loops do before their first steps."""
-        return [tuple(a.enter) for a in self.inner]
+    @contextmanager
+    def _anew(self) -> Iterator[None]:
+        """As it was before the loop, and is again behind this."""
+        before = [len(a.enter) for a in self.inner]
+        try:
+            with self.data.attempt():
+                self.data.lifetimes = Lifetimes()
+                yield
+        finally:
+            for a, n in zip(self.inner, before, strict=True):
+                del a.enter[n:]
 
-    def _enter_again(self, entered: Sequence[tuple[Node, ...]]) -> None:
-        for a, nodes in zip(self.inner, entered, strict=True):
-            a.enter[:] = nodes
-
-    def _anew(self) -> None:
-        """As it was before the loop."""
-        self.data.state, self.data.lifetimes = self.entry.copy(), Lifetimes()
-        for a, n in zip(self.inner, self.before, strict=True):
-            del a.enter[n:]
-
-    def _attempt(self, held: Sequence[Collection[Key]], carried: dict[Key, Copy]) -> tuple[list[Part], Node | None]:
+    def _attempt(self, held: Sequence[Collection[Key]], carried: dict[Key, Copy],
+                 unread: frozenset[str] = frozenset()) -> Made:  # fmt: skip
         """What is made with what is ``held`` behind each part of a step, of which some is ``carried`` to the next;
-        None, and the state at the end of a step, where that is not as at its begin."""
+        what is ``unread`` is not sent home."""
+        with self._anew():
+            self.data.unread = unread
+            parts, node = self._attempted(held, carried)
+            return Made(parts, node, self.data.state, [[*a.enter] for a in self.inner])
+
+    def _attempted(self, held: Sequence[Collection[Key]], carried: dict[Key, Copy]) -> tuple[list[Part], Node | None]:
         data, scope, it = self.data, self.scope, self.it
-        self._anew()
         with scope.recording() as enter:
             conform(data, carried, fetch=True)
         for key, c in carried.items():
@@ -185,14 +196,11 @@ class _Row:
 
     def _step(self, held: Sequence[Collection[Key]]) -> list[Part]:
         """The parts of a step, from the present state on."""
-        data, out, outer = self.data, list[Part](), self.data.since
-        try:
-            with self._variable():
-                for n, keys in enumerate(held):
-                    data.since = Since()
-                    out.append(Part(self.part(n, keys), data.since))
-        finally:
-            data.since = outer
+        data, out = self.data, list[Part]()
+        with self._variable():
+            for n, keys in enumerate(held):
+                data.since = Since()
+                out.append(Part(self.part(n, keys), data.since))
         return out
 
     def _variable(self) -> AbstractContextManager[None]:

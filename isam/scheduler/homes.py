@@ -11,7 +11,7 @@ from isam.caches import ALIASED, LINE, WAYS
 from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
 from isam.ir.kernel import Kernel
-from isam.schedule.literals import is_literal, literal_dtype, literal_value
+from isam.schedule.literals import Dtypes, is_literal, literal_value
 from isam.schedule.tree import Place, Slot, Tile
 from isam.scheduler import move as mv
 from isam.scheduler.infeasible import Infeasible, NoSchedule
@@ -76,7 +76,7 @@ class Homes:
         self.kept: frozenset[str] = frozenset()
         self.near: dict[str, NearHome] = {}
         self._gathered: dict[str, tuple[Tile, Place]] = {}  # boxes whose home is another place for the time being
-        self._dtypes: dict[str, str] = {}
+        self._dtypes = Dtypes(kernel)
         self._bytes: dict[str, int] = {}  # of what of a temporary there is room for, of one instance
         for b in kernel.arguments:
             self.places[b.name] = mv.home_place(b.name, self.memory, self.shape(b.name), b.dtype)
@@ -99,11 +99,7 @@ class Homes:
         return self.near[buffer].memory.name if buffer in self.near else self.memory
 
     def dtype(self, buffer: str) -> str:
-        known = self._dtypes.get(buffer)
-        if known is None:
-            known = literal_dtype(buffer) if is_literal(buffer) else self.kernel.buffer(buffer).dtype
-            self._dtypes[buffer] = known
-        return known
+        return self._dtypes[buffer]
 
     def shape(self, buffer: str) -> tuple[int, ...]:
         """A run-time size counts as none: only the first dimension of an argument may have one."""

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from isam.classes import dataclass
 from isam.ir.dtype import size_of
+from isam.ir.kernel import FAR
 from isam.schedule.tree import Place, Tile
 from isam.scheduler import move as mv
 from isam.scheduler.infeasible import Infeasible, NoSchedule
 from isam.scheduler.places import suits_rows, units_needed
 from isam.scheduler.state import Form, Key
-from isam.scheduler.tiles import FAR
 from isam.system.graph import COUNTED
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ class Hops:
 
     def _limit(self, shape: tuple[int, ...]) -> tuple[int, ...] | None:
         """Shrinks a shape until every hop carries it in one call, or None."""
-        for _ in range(3):
+        while True:
             tile = Tile(self.tile.buffer, self.tile.start, shape, self.tile.steps)
             smaller = shape
             for i in range(len(self.path) - 1):
@@ -187,7 +187,6 @@ class Hops:
             if smaller == shape:
                 return shape
             shape = smaller
-        return shape
 
     def _passable(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Halves a part until every memory on the way could hold it; where that has rows, a row of it at most."""

@@ -95,6 +95,24 @@ class InGroup(Lifetimes):
             self.only.pop()
             self.further.pop()
 
+    @contextmanager
+    def at(self, env: Env) -> Iterator[None]:
+        """In the block of every loop that ``env`` says."""
+        around, self.now = self.now, env
+        try:
+            yield
+        finally:
+            self.now = around
+
+    @contextmanager
+    def closing(self) -> Iterator[None]:
+        """What was made here leaves: what only the present iteration could see is dead."""
+        around, self.ending = self.ending, True
+        try:
+            yield
+        finally:
+            self.ending = around
+
     def _further(self, buffer: str, members: Members) -> bool:
         users = self.group.users(buffer)
         return not users.isdisjoint(members) and not users <= set(members)

@@ -16,7 +16,7 @@ from isam.once import once
 from isam.schedule.fills import reach
 from isam.schedule.tree import Issue, Operand, Place, Tile
 from isam.scheduler.state import Form
-from isam.system.graph import COUNTED, MANAGED, Move, System
+from isam.system.graph import COUNTED, Move, System
 
 
 @dataclass(frozen=True)
@@ -110,19 +110,13 @@ def _ways(system: System, source: str, target: str, dtype: str) -> tuple[Path, .
             path = (*here, b)
             if b == target and path != shortest:
                 found.append(Path(path))
-            elif b != target and b not in here and len(path) < len(shortest) + LONGER and _crossed(system, b):
+            elif b != target and b not in here and len(path) < len(shortest) + LONGER and system.memories[b].local:
                 todo.append(path)
     return tuple(found[:WAYS])
 
 
 def _takes(instruction: Instruction, dtype: str) -> bool:
     return dtype == ANY or all(b.dtype in (ANY, dtype) for b in instruction.body.arguments)
-
-
-def _crossed(system: System, memory: str) -> bool:
-    """Whether another way than the shortest may cross it."""
-    m = system.memories[memory]
-    return m.kind == MANAGED and memory != system.home
 
 
 def _shortest(edges: dict[str, list[str]], source: str, target: str) -> tuple[str, ...] | None:
@@ -151,13 +145,6 @@ def seconds(system: System, path: Path, dtype: str) -> float:
         shared = max((size / k.bandwidth for k in system.links_of(*edge)), default=0.0)
         total += max(shared, min(c.move(size, links=False)[0] / clock for c, clock in costs))
     return total
-
-
-def route(system: System, source: str, target: str, dtype: str) -> tuple[str, ...] | None:
-    """The way that is predicted quickest for elements of a type, of equals the shortest; or None. A path of at least
-    one edge."""
-    found = ways(system, source, target, dtype)
-    return min(found, key=lambda p: seconds(system, p, dtype), default=Path(())).memories or None
 
 
 def assignments(c: Carrier, tile: Tile, form: Form, registers: bool) -> list[tuple[int | None, ...]]:

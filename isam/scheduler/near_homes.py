@@ -16,7 +16,7 @@ from isam.scheduler.move import home_place, ways
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plan import Group
 from isam.scheduler.stays import MOST, smaller
-from isam.system.graph import MANAGED, Memory, System
+from isam.system.graph import Memory, System
 
 Parts = tuple[tuple[int, int], ...]  # dimensions that are dealt out, and elements of the largest part of each
 
@@ -37,7 +37,7 @@ class NearHome:
 def near_homes(kernel: Kernel, groups: Sequence[Group], system: System, apart: Collection[str]) -> dict[str, NearHome]:
     """Per temporary that several groups touch, but for those ``apart``, the memory that can be its home: the first one
     with room where all calls find it, or from which moves lead to where they do. Memories that are there once."""
-    once = [m for m in able(system) if system.replica_of(m.name) is None]
+    once = [m for m in system.scratchpads.values() if system.replica_of(m.name) is None]
     whole: dict[str, Parts] = {b.name: () for b in kernel.buffers if b.role == "temp" and b.name not in apart}
     return homes_in(once, kernel, groups, system, whole)
 
@@ -71,12 +71,6 @@ def less_near(system: System, kernel: Kernel, near: Mapping[str, NearHome]) -> S
     for name, home in near.items():
         system = smaller(system, home.memory.name, home.room(kernel.buffer(name)))
     return system
-
-
-def able(system: System) -> list[Memory]:
-    """The memories that can be home to something: those with addresses."""
-    addressed = (m for m in system.memories.values() if m.kind == MANAGED and m.cells is None and not m.row)
-    return [m for m in addressed if m.name not in {system.home, *system.filled}]
 
 
 def _shape(buffer: Buffer, parts: Parts) -> tuple[int, ...]:

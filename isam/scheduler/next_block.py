@@ -16,8 +16,8 @@ from math import lcm, prod
 from isam.caches import LINE
 from isam.classes import dataclass
 from isam.ir.affine import Affine
+from isam.schedule.touches import Touch, fresh
 from isam.schedule.tree import Issue, Loop, Node, Prefetch, Seq, mapped
-from isam.scheduler.touches import Touch, fresh
 
 TWICE = 2  # as much as is read is asked for at most, where parts are rounded up
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from isam.classes import dataclass
 from isam.ir.affine import Affine
+from isam.ir.kernel import FAR
 from isam.schedule.tree import Bound
 from isam.scheduler.blocks import BLOCKS, Blocks, of_block, takes_any
 from isam.scheduler.nests import Nest
-from isam.scheduler.tiles import FAR
 from isam.scheduler.trim import Env
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from math import prod
 from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
+from isam.ir.kernel import FAR
 from isam.schedule.tree import Place, Tile
 from isam.scheduler.state import Copy, Form
-from isam.scheduler.tiles import FAR
 from isam.system.graph import Memory
 
 

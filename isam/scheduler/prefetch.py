@@ -19,10 +19,10 @@ from dataclasses import replace
 
 from isam.approach.choice import Choice, Trace
 from isam.ir.affine import Affine
+from isam.schedule.byte_ranges import ByteRange, merged, within
+from isam.schedule.touches import Touch, Touches, fresh
 from isam.schedule.tree import Issue, Loop, Node, Prefetch, Schedule, children, distinct, mapped
-from isam.scheduler.byte_ranges import ByteRange, merged, within
 from isam.scheduler.next_block import Block, Spread, block_of, holds_loops, issues, with_
-from isam.scheduler.touches import Touch, Touches, fresh
 from isam.system.graph import System
 
 AHEAD = 4096  # bytes ahead of a stream (measured: 2048 is too few, 8192 no better)

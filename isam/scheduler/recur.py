@@ -109,10 +109,9 @@ class Recur:
         """The state before the loop without what was not written ``since`` and no stage of the plan has put there."""
         ranges = self.scope.ranges
         stays = {k: c for k, c in entry.copies.items() if c.stage is not None or not since.disjoint(k[1], ranges)}
-        self.data.state = entry.copy()
-        with self.scope.recording():
+        with self.data.attempt(entry), self.scope.recording():
             leave(self.data, stays)
-        return self.data.state
+            return self.data.state
 
     def _done(self, made: Made) -> None:
         self.scope.out.append(made.node)
@@ -137,19 +136,9 @@ class Recur:
 
     def _body(self, state: MachineState, *, opening: bool) -> tuple[MachineState, Since]:
         """The state after one iteration, and what happened in it (nodes go to the present recording)."""
-        self.data.state = state.copy()
-        with self._iteration(opening=opening, closing=False), self._aside() as since:
+        with self.data.attempt(state) as since, self._iteration(opening=opening, closing=False):
             self._levels(opening=opening, closing=False)
-        return self.data.state, since
-
-    @contextmanager
-    def _aside(self) -> Iterator[Since]:
-        """What happens in here, which has not happened to what is around."""
-        outer, self.data.since = self.data.since, Since()
-        try:
-            yield self.data.since
-        finally:
-            self.data.since = outer
+            return self.data.state, since
 
     def _levels(self, *, opening: bool, closing: bool) -> dict[str, int]:
         """What one iteration executes. ``opening``, ``closing``: it is the first, the last one. Each takes room anew
@@ -198,17 +187,15 @@ class Recur:
     def _attempt(
         self, entry: MachineState, wanted: dict[Key, Copy], made: dict[Key, Copy], mids: int
     ) -> Made | set[Key]:
-        """The loop with ``wanted`` carried (``made`` of it only after the first body), or what could not be kept. What
-        happens in an attempt that is not taken has not happened."""
-        with self._aside() as since:
-            got = self._attempted(entry, wanted, made, mids)
+        """The loop with ``wanted`` carried (``made`` of it only after the first body), or what could not be kept."""
+        with self.data.attempt(entry) as since:
+            got = self._attempted(wanted, made, mids)
             return got if isinstance(got, set) else Made(*got, since)
 
     def _attempted(
-        self, entry: MachineState, wanted: dict[Key, Copy], made: dict[Key, Copy], mids: int
+        self, wanted: dict[Key, Copy], made: dict[Key, Copy], mids: int
     ) -> tuple[Loop, MachineState, dict[str, int]] | set[Key]:
         data, scope = self.data, self.scope
-        data.state = entry.copy()
         with scope.recording() as enter:
             conform(self.data, {k: c for k, c in wanted.items() if k not in made}, fetch=True)
         before = data.state.copy()
@@ -246,9 +233,8 @@ class Recur:
             data.state = begin.copy()
             with self._iteration(opening=part == "first", closing=part == "last"):
                 behind = self._levels(opening=part == "first", closing=part == "last")
-                self.walk.lives.ending, was = True, self.walk.lives.ending
-                lost = conform(self.data, end.copies, fetch=False)
-                self.walk.lives.ending = was
+                with self.walk.lives.closing():
+                    lost = conform(self.data, end.copies, fetch=False)
         return lost or (Seq(tuple(nodes)), behind)
 
 

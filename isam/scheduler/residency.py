@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from math import lcm
 
@@ -21,6 +22,7 @@ from isam.scheduler.lifetimes import Lifetimes
 from isam.scheduler.nests import Use
 from isam.scheduler.placement import Source, Victim
 from isam.scheduler.places import offsets, remainder, suits_rows, within
+from isam.scheduler.routes import Routes
 from isam.scheduler.scope import Scope
 from isam.scheduler.spilling import spill, stays, take_over
 from isam.scheduler.state import Copy, Form, Key, MachineState, Since
@@ -37,9 +39,9 @@ class Residency:
     that hold all that blocks of a domain read, as long as it is walked; ``unread``: temporaries that nobody brings from
     home; ``wider``: of tiles that calls of the present block read the longer ones that begin with them."""
 
-    def __init__(self, system: System, trace: Trace, scope: Scope, homes: Homes):
+    def __init__(self, system: System, trace: Trace, scope: Scope, homes: Homes, routes: Routes):
         self.system, self.trace, self.scope, self.homes = system, trace, scope, homes
-        self.fit = Fit(system, trace, homes)
+        self.fit = Fit(system, homes, routes)
         self.state = MachineState(system)
         self.devices = Devices(system, trace, scope)
         self.lifetimes = Lifetimes()
@@ -54,6 +56,19 @@ class Residency:
         self._admitted: dict[object, Use] = {}  # what was asked by :meth:`_demand_there` and is right
         self.kept: set[Key] = set()
         self.unread: frozenset[str] = frozenset()
+
+    @contextmanager
+    def attempt(self, begin: MachineState | None = None) -> Iterator[Since]:
+        """What happens in here, from ``begin`` or the present state on, has not happened to what is around, however it
+        ends: who takes what was made puts its state there, and adds what happened. What was worked out once and holds
+        anywhere (ways, slots, panels of constants) is kept."""
+        around = self.state, self.since, self.lifetimes, self.later, self.wider, self.turns, self.unread
+        kept, self.since, self.state = set(self.kept), Since(), (begin or self.state).copy()
+        try:
+            yield self.since
+        finally:
+            self.state, self.since, self.lifetimes, self.later, self.wider, self.turns, self.unread = around
+            self.kept = kept
 
     def home(self, tile: Tile) -> Place:
         """Where the tile lies at home."""

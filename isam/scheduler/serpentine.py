@@ -17,11 +17,11 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from isam.approach.choice import Choice, Trace
+from isam.schedule.byte_ranges import ByteRange, merged, within
 from isam.schedule.liveness import Flow
+from isam.schedule.touches import Touch, Touches
 from isam.schedule.tree import Issue, Loop, Node, Schedule, Serpentine, distinct, mapped
-from isam.scheduler.byte_ranges import ByteRange, merged, within
 from isam.scheduler.prefetch import AHEAD, seconds_of
-from isam.scheduler.touches import Touch, Touches
 
 FORTH, BACK = "forth", "back and forth"
 PARTS = 8  # of a cache: what goes through less than that may as well go on as it does
@@ -43,7 +43,7 @@ def with_serpentines(schedule: Schedule, trace: Trace) -> Schedule:
     it."""
     system = schedule.system
     units = {n.unit for n in distinct(schedule.call) if isinstance(n, Issue)}
-    if len(system.caches) < 2 or len({system.cluster_of(u) or u for u in units}) > 1:
+    if len(system.caches) < 2 or len({system.stream_of(u) for u in units}) > 1:
         return schedule
     call = _Serpentines(schedule, trace).node(schedule.call, None)
     return schedule if call is schedule.call else replace(schedule, call=call)
@@ -67,18 +67,18 @@ class _Serpentines:
     def _loop(self, loop: Loop, around: Serpentine | None) -> Node:
         back = around if around is not None and self._sweeps(loop, around) else None
         if back is not None:
-            return self._turned(loop, back)
+            return self._back_and_forth(loop, back)
         inner = None if loop.deal is not None else Serpentine(loop.var, loop.step)
         return mapped(loop, lambda p: self.node(p, None if p is loop.enter or p is loop.exit else inner))
 
-    def _turned(self, loop: Loop, back: Serpentine) -> Loop:
+    def _back_and_forth(self, loop: Loop, back: Serpentine) -> Loop:
         """The loop going back and forth, and in it those that go through much of the same."""
         much = self.schedule.system.caches[1].capacity // PARTS
 
         def inside(node: Node) -> Node:
             if not isinstance(node, Loop):
                 return mapped(node, inside)
-            return self._turned(node, back) if self._swept(node, back.var) > much and self._may(node) else node
+            return self._back_and_forth(node, back) if self._swept(node, back.var) > much and self._may(node) else node
 
         return replace(loop, body=inside(loop.body), serpentine=back)
 

@@ -16,13 +16,13 @@ from isam.scheduler.move import moves_of
 from isam.scheduler.nests import Use, hull, sizes_of, tile_of
 from isam.scheduler.places import offsets, order_of, within
 from isam.scheduler.plan import Members, Plan, StagedBox
-from isam.scheduler.plans.traffic import SHARE
 from isam.scheduler.state import STAGED, Copy, Key, StageLayout
 from isam.scheduler.stays import Stays
 from isam.scheduler.tiles import encloses
 from isam.scheduler.transfer import Transfer
 from isam.scheduler.trim import Env
 from isam.system.graph import COUNTED
+from isam.system.hierarchy import SHARE
 
 
 class Stager:

@@ -48,6 +48,12 @@ STAGED: Form = (-1,)  # the form of a staged box: it is read through its layout 
 PASSING: Form = (-2,)  # of what is on its way through a memory: never what somebody else keeps there
 
 
+def reading(key: Key) -> Key:
+    """The name of what is read, while what is written goes by that of the tile: that of no other copy."""
+    return key[0], key[1], (-3, *(key[2] or ()))
+
+
+
 class Since:
     """What happened since the begin of an iteration: tiles fetched whose value was there from the begin (so that a loop
     may fetch them once, before it), and tiles written."""

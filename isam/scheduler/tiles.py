@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from isam.ir.affine import Affine
+from isam.ir.kernel import FAR
 from isam.schedule.tree import Tile
-
-FAR = 1 << 40  # stands for a run-time trip when comparing tiles
 
 
 class Ranges(dict[str, tuple[int, int]]):

@@ -7,6 +7,7 @@ from math import prod
 
 from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
+from isam.ir.kernel import FAR
 from isam.schedule.tree import Bound, Loop, Node, Place, Seq, Tile
 from isam.scheduler import move as mv
 from isam.scheduler.hops import Hop, Hops
@@ -102,7 +103,7 @@ class Transfer(Hops):
         step = size * tile.steps[d]
         lo = tile.start[d]
         unroll = 1 if wide else next(u for u in (UNROLL, 3, 2, 1) if full % u == 0)
-        lo_range = lo.bounds(scope.ranges) if all(n in scope.ranges for n in lo.names) else (0, 1 << 40)
+        lo_range = lo.bounds(scope.ranges) if all(n in scope.ranges for n in lo.names) else (0, FAR)
         with (
             scope.recording() as body,
             scope.variable(var, lo, step * unroll, (lo_range[0], lo_range[1] + (full - unroll) * step)),

@@ -75,15 +75,14 @@ class Walk:
 
     def empty(self, held: Collection[Key] = ()) -> None:
         """Sends everything home, but panels for all of a domain, and what is ``held``."""
-        data, lives = self.run.data, self.lives
-        end, was, lives.ending = data.state, lives.ending, True
-        # what made room while another one went home may have stayed in another memory
-        while keys := [k for k in end.of_any() if k not in data.kept and k not in held]:
-            leaving = frozenset(keys).__contains__
-            for key in keys:
-                if key in end.copies:
-                    data.evict(key, leaving=leaving)
-        lives.ending = was
+        data, end = self.run.data, self.run.data.state
+        with self.lives.closing():
+            # what made room while another one went home may have stayed in another memory
+            while keys := [k for k in end.of_any() if k not in data.kept and k not in held]:
+                leaving = frozenset(keys).__contains__
+                for key in keys:
+                    if key in end.copies:
+                        data.evict(key, leaving=leaving)
 
     def box(self, env: Env, members: Members, small: bool, clip: Clip | None = None) -> None:
         """The plan over a box of the domain; what is staged for many calls is not for those of a ``small`` one. Of what
@@ -118,16 +117,14 @@ class Walk:
         )
         hit = self.memo.get(key)
         if hit is None:
-            before, data.since = data.since, Since()
-            was, self.lives.now, now = self.filling, env, self.lives.now
-            with scope.recording() as nodes, self.gathering.within(d, env, members):
-                self._stages(d, env, members)
-                self._leave(leaving)
-                self._level_body(d, env, members)
-            self.filling, self.lives.now = was, now
-            hit = (_shared(nodes), data.state, data.since)
-            self.memo[key] = hit
-            data.since = before
+            was = self.filling
+            with data.attempt() as since, self.lives.at(env), scope.recording() as nodes:
+                with self.gathering.within(d, env, members):
+                    self._stages(d, env, members)
+                    self._leave(leaving)
+                    self._level_body(d, env, members)
+                hit = self.memo[key] = (_shared(nodes), data.state, since)
+            self.filling = was
         data.state = hit[1].copy()
         data.since.then(hit[2], scope.ranges)
         scope.out.extend(hit[0])

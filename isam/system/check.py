@@ -10,7 +10,7 @@ from isam import registry
 from isam.diagnostics import NOWHERE, Diagnostic, IsamError, Loc
 from isam.ir.dtype import ANY, size_of
 from isam.ir.instruction import Instruction, idle_axes
-from isam.ir.kernel import Buffer
+from isam.ir.kernel import FAR, Buffer
 from isam.system.check_groups import check_groups
 from isam.system.emission import check_emission, later_members
 from isam.system.families import Entry
@@ -19,7 +19,6 @@ from isam.system.graph import CACHED, COUNTED, SEMANTICS_ONLY, Memory, Move, Sys
 from isam.system.joint import contradiction
 from isam.system.source import Mapping as Fields
 
-FAR = 1 << 40  # elements: what a size without a limit counts as
 MOVING = ("a move is one plain copy of an operand to another, D[i, j] = S[i, j], or a box set to a number, "
           "D[i, j] = 0 for all of D, and then such a copy into it")  # fmt: skip
 

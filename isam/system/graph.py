@@ -33,7 +33,7 @@ class Memory:
     ``shares``: the counted memory whose registers these are, too: what plans put into both has to fit together.
     ``ports``: how many operands of one call it serves. ``row``: of bytes that are addressed by rows: an operand begins
     with a row, its last dimension lies within one, along the others it goes whole rows. ``align``: an access begins at
-    a multiple of it; ``everyone``: those that ask for least do, where room is given as the others ask (0: all alike).
+    a multiple of it.
     """
 
     name: str
@@ -51,16 +51,30 @@ class Memory:
     shares: str = ""
     bandwidth: float | None = None
     loc: Loc = field(default=NOWHERE, compare=False)
-    everyone: int = 0
 
     @property
     def access(self) -> int:
-        """Every access begins at a multiple of so many bytes."""
-        return max(1, self.everyone or self.align)
+        """Every access begins at a multiple of so many bytes; room may be given at multiples of more."""
+        return max(1, self.align)
 
     def elements(self, dtype: str) -> int:
         """How many elements of a type a register is for; 0 where the description does not say."""
         return (self.lanes or 0) * (max(1, self.lane // size_of(dtype)) if self.lane else 1)
+
+    @property
+    def local(self) -> bool:
+        """Whether what lies there is put at addresses, or into cells, of its own; home apart."""
+        return self.kind == MANAGED and not self.home
+
+    @property
+    def scratchpad(self) -> bool:
+        """Whether it is local, and its bytes are addressed."""
+        return self.local and self.cells is None
+
+    @property
+    def fetched(self) -> bool:
+        """Whether moves bring what lies there: it is neither home nor in front of it."""
+        return self.kind != CACHED and not self.home
 
     @property
     def pool(self) -> str:
@@ -164,6 +178,11 @@ class System:
                          if t in able and all(self.instructions[m.by].fill for m in moves))  # fmt: skip
 
     @cached_property
+    def scratchpads(self) -> dict[str, Memory]:
+        """Those where data lies at any address, in any order: neither by rows, nor as the moves leave it that fill."""
+        return {n: m for n, m in self.memories.items() if m.scratchpad and not m.row and n not in self.filled}
+
+    @cached_property
     def compute(self) -> Some:
         """Instructions that units expose for computing, in description order (others move or configure)."""
         table, used = Table.of(self.instructions), {m.by for m in self.moves} - {m.by for m in self.moves if m.computes}
@@ -196,7 +215,7 @@ class System:
         """How many streams call the instruction, and on how many units it runs, all replicas counted."""
         counts = {u.name: self.replicas[r].count if (r := self.replica_of(u.name)) else 1
                   for u in self.units_of(instruction)}  # fmt: skip
-        streams = {self.cluster_of(n) or n: c for n, c in counts.items()}
+        streams = {self.stream_of(n): c for n, c in counts.items()}
         return sum(streams.values()), sum(counts.values())
 
     def replica_of(self, name: str) -> str | None:

@@ -9,10 +9,9 @@ from dataclasses import replace
 from isam.ir.affine import Affine
 from isam.ir.dataflow import levels
 from isam.ir.dtype import DTYPES
-from isam.ir.kernel import Access, Buffer, Domain, Item, Kernel, Literal, Recurrence, Source, Statement
+from isam.ir.kernel import FAR, Access, Buffer, Domain, Item, Kernel, Literal, Recurrence, Source, Statement
 from isam.once import once
 
-FAR = 1 << 40  # stands for an extent that is not known
 Part = tuple[Statement, tuple[int, ...]]  # a new statement and the old ones it carries out
 
 

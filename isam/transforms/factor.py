@@ -21,7 +21,7 @@ from isam.transforms.edit import (
     writers,
     zero_at_all,
 )
-from isam.transforms.law import Correspondence, Rewrite, Site, Transform
+from isam.transforms.law import Correspondence, NoSite, Rewrite, Site, Transform
 from isam.transforms.narrow import narrowed
 
 
@@ -47,7 +47,7 @@ class Factor(Transform):
         n, m, pulled = site["sum"], site["product"], site["pulled"]
         plan = _plan(kernel, n, m, pulled) if m in product_of(kernel, n) else None
         if plan is None:
-            raise ValueError(f"'{self.law}' does not apply at {site}")
+            raise NoSite(f"'{self.law}' does not apply at {site}")
         return _rewrite(kernel, n, m, pulled, plan)
 
     def sites_for(self, kernel: Kernel, mismatch: Mismatch) -> tuple[Site, ...]:

@@ -8,6 +8,7 @@ from functools import wraps
 from typing import Any, ClassVar
 
 from isam.classes import dataclass
+from isam.diagnostics import InternalError
 from isam.ir.affine import Affine
 from isam.ir.dtype import DTYPES
 from isam.ir.kernel import COMPARISONS, Access, Kernel
@@ -42,6 +43,10 @@ class Site:
 
 def _text(value: Any) -> str:
     return " ".join(map(str, value)) if isinstance(value, tuple) and not isinstance(value, Affine) else str(value)
+
+
+class NoSite(InternalError):
+    """A law was applied where it does not hold: whoever takes a step takes one that the law offers."""
 
 
 Relation = tuple[tuple[str, tuple[str, ...]], ...]

@@ -10,7 +10,7 @@ from dataclasses import replace
 from isam.ir.affine import Affine
 from isam.ir.kernel import Access, Axis, Buffer, Domain, Kernel, Statement
 from isam.transforms.edit import Part, fresh, is_full_box, names_in, splice, writers
-from isam.transforms.law import Correspondence, Rewrite
+from isam.transforms.law import Correspondence, NoSite, Rewrite
 
 Index = tuple[Affine, ...]
 
@@ -37,7 +37,7 @@ def reshaped(
     """
     old = kernel.buffer(buffer)
     if view and not viewable(old, shape):
-        raise ValueError(f"'{buffer}' cannot be seen in another shape")
+        raise NoSite(f"'{buffer}' cannot be seen in another shape")
     temp = old.role == "temp" or view
     name = buffer if temp else fresh(names_in(kernel), f"{buffer}_t")
 

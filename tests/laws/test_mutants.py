@@ -16,7 +16,7 @@ from isam.ir import oracle
 from isam.ir.text import parse
 from isam.proof.equivalence import Equivalence
 from isam.transforms import ALL
-from isam.transforms.law import Site
+from isam.transforms.law import NoSite, Site
 from tests.laws.example_kernels import SUM_TIMES_SUM, masked
 
 FACTOR = """
@@ -444,11 +444,11 @@ def test_a_law_that_is_asked_at_no_site_of_its_own_refuses():
     from isam.transforms.structure.unpad import Unpad
 
     kernel = parse(FACTOR)
-    with pytest.raises(ValueError, match="factor"):
+    with pytest.raises(NoSite, match="factor"):
         Factor().apply(kernel, Site.of(sum=2, product=1, pulled=0))
     read_twice = parse(UNPAD.format(fill="0", copy="x[i]", more="  forall i < 6\n    y[i] = p[i]\n"))
     for name in ("y", "p"):
-        with pytest.raises(ValueError, match="unpad"):
+        with pytest.raises(NoSite, match="unpad"):
             Unpad().apply(read_twice, Site.of(buffer=name))
-    with pytest.raises(ValueError, match="pad"):
+    with pytest.raises(NoSite, match="pad"):
         Pad().apply(kernel, Site.of(sum=2, product=1, padded=0))

@@ -8,7 +8,7 @@ from isam.compiler.offers.again import made_again
 from isam.compiler.offers.subject import across_lanes
 from isam.ir.text import parse_kernel
 from isam.schedule.tree import Schedule
-from isam.transforms.law import Site
+from isam.transforms.law import NoSite, Site
 from isam.transforms.statements import Duplicate
 from tests.laws.judges import same
 from tests.pipeline import compiled, judge, simulated
@@ -97,5 +97,5 @@ def test_a_copy_may_be_made_just_before_who_reads_it():
     ids=["overwritten", "twice", "loop"],
 )
 def test_not_where_it_would_hold_something_else(text, reader):
-    with pytest.raises(ValueError, match="does not apply"):
+    with pytest.raises(NoSite, match="does not apply"):
         Duplicate().apply(parse_kernel(text), Site.of(buffer="t", readers=(reader,), late=True))

@@ -136,6 +136,18 @@ def test_what_was_not_worth_scheduling_is_scheduled_then(monkeypatch: pytest.Mon
     judge(parse_kernel(SOFTMAX), SIZES, done)
 
 
+@pytest.mark.parametrize("waits", [0.0, 2.0])
+def test_what_waits_for_caches_counts_before_others_are_left_out(monkeypatch: pytest.MonkeyPatch, waits: float) -> None:
+    """A cover whose calls take longer than those of a schedule may be quicker than its calls and its waiting."""
+    from isam.cost import compared, floor
+
+    monkeypatch.setattr(floor, "least", lambda cover, system: 1.0 if not cover.steps else 1e-9)
+    monkeypatch.setattr(compared, "beside", lambda schedule, sizes: waits if schedule.cover.steps else 0.0)
+    done = run_stages(job())
+    assert [c.answer is None for c in done.candidates if not c.ahead] == [waits < 1]
+    assert (labels(done) == [WRITTEN]) is (waits > 1)
+
+
 def test_a_campaign_sees_what_would_give_way(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(isam.proof, "prove", Refusing([quickest()]), raising=False)
     with on_the_tree(), pytest.raises(ProofError, match="is not proved"):

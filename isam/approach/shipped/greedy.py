@@ -146,7 +146,7 @@ class Greedy(Approach):
         where the last is much slower (measured). Blocks, where the first sweep over them waits long enough: the one of
         the nearest two that holds two of them. Streams, where the cache that holds them is known to be slower than they
         are read: the nearest."""
-        from isam.scheduler.plans.traffic import SHARE
+        from isam.system.hierarchy import SHARE
 
         context, caches, none = choice.context, choice.context["_system"].caches, choice.options[0]
         able = [m.name for m in caches if 2 * context["bytes"] <= SHARE * m.capacity]
@@ -202,7 +202,7 @@ class Locality(Greedy):
 def awaited(context: dict[str, Any], system: System) -> bool:
     """Whether the first sweep over a block, which comes from a cache behind the second or from memory, makes up more
     than a trifle of all sweeps beyond what calls hide."""
-    from isam.scheduler.plans.traffic import HIDDEN, SHARE, beyond
+    from isam.system.hierarchy import HIDDEN, SHARE, beyond
 
     near = system.caches[:2][-1]
     if not near.bandwidth or context["whole"] <= SHARE * near.capacity:
@@ -284,7 +284,8 @@ def idles(system: System, nest: Nest, group: list[Nest]) -> bool:
 def stays(kernel: Kernel, system: System, nest: Nest, group: list[Nest]) -> bool:
     """Whether nests that share outer loops keep in a cache what one iteration of these touches, beside what passes by,
     while what the group leaves for the nest, kept whole, would take more than half of it."""
-    from isam.scheduler.plans.traffic import SHARE, near_cache, volume
+    from isam.scheduler.plans.traffic import volume
+    from isam.system.hierarchy import SHARE, near_cache
 
     cache = near_cache(system)
     if not cache or idles(system, nest, group):
@@ -301,7 +302,8 @@ def stays(kernel: Kernel, system: System, nest: Nest, group: list[Nest]) -> bool
 def keeps(kernel: Kernel, system: System, nest: Nest, group: list[Nest], kept: Collection[str]) -> bool:
     """Whether more passes if what a nest writes for later is kept and read again then, than if what it reads of the
     group's is, where a temporary of the group's would have to be kept as well; not of what the nearest cache holds."""
-    from isam.scheduler.plans.traffic import caches, volume
+    from isam.scheduler.plans.traffic import volume
+    from isam.system.hierarchy import capacities
 
     def size(names: Collection[str]) -> int:
         each = {(u.buffer, u.index): volume(nest, u) * size_of(u.dtype) for u in nest.uses if u.buffer in names}
@@ -310,7 +312,7 @@ def keeps(kernel: Kernel, system: System, nest: Nest, group: list[Nest], kept: C
     theirs = {u.buffer for n in group for u in n.uses}
     read = {u.buffer for u in nest.uses if u.reads} & theirs
     temps = {b for b in read if not is_literal(b) and kernel.buffer(b).role == "temp"}
-    return size(kept) > next(iter(caches(system)), 0) and 2 * size(kept) > size(read) + size(temps)
+    return size(kept) > next(iter(capacities(system)), 0) and 2 * size(kept) > size(read) + size(temps)
 
 
 def swells(kernel: Kernel, nest: Nest, group: list[Nest]) -> bool:
@@ -321,7 +323,7 @@ def swells(kernel: Kernel, nest: Nest, group: list[Nest]) -> bool:
 
 def spills(kernel: Kernel, system: System) -> bool:
     """Whether some temporary, kept whole, would not stay in the nearer caches."""
-    from isam.scheduler.plans.traffic import near_cache
+    from isam.system.hierarchy import near_cache
 
     size = [b.bytes or 0 for b in kernel.buffers if b.role == "temp"]
     return 0 < near_cache(system) < max(size, default=0)

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from isam.classes import dataclass
-from isam.codegen.llvm import tiles, turned, woven
+from isam.codegen.llvm import tiles, transposed, woven
 from isam.codegen.llvm.address import Addresses
 from isam.codegen.llvm.irtext import Function
 from isam.codegen.llvm.narrow import fitted, lanes_of_call
@@ -73,7 +73,7 @@ class Walk:
             for i in range(len(node.children) - 1, 0, -1):
                 after[i - 1] = self.low.flow.effect(node.children[i]).before(after[i])
         at, weaves = 0, woven.weaves(self.low, node.children)
-        turns = turned.squares(self.low, node.children)
+        turns = transposed.squares(self.low, node.children)
         squares = {i: s for i, s in turns.items() if weaves.keys().isdisjoint(s.calls)}
         for part in regions(node.children):
             if isinstance(part, tuple):
@@ -81,7 +81,7 @@ class Walk:
                 at += len(part)
                 continue
             if at in squares:
-                self._turned(squares[at], at)
+                self._transposed(squares[at], at)
             elif at in weaves:
                 self._woven(weaves[at], at)
             else:
@@ -158,7 +158,7 @@ class Walk:
     def _squares(self, node: Loop, begin: Affine, trips: int, live: frozenset[Cell]) -> Affine:
         """Iterations that turn rows into columns, several at once; where those that are left begin."""
         writes = self.low.flow.effect(node.body).writes
-        found = turned.together(self.low, node, bool(writes & live))
+        found = transposed.together(self.low, node, bool(writes & live))
         if found is None or trips < found[1]:
             return begin
         several, times = found
@@ -322,7 +322,7 @@ class Walk:
         for name, cell, dtype, splat in written:
             self.cells[cell] = Value(fitted(self.fn, names[name], dtype, lanes, low.lanes), dtype, splat)
 
-    def _turned(self, square: turned.Square, at: int) -> None:
+    def _transposed(self, square: transposed.Square, at: int) -> None:
         """A call of a square: what it reads comes with the first, what it writes goes with the last."""
         fn, lanes, call = self.fn, self.low.lanes, square.calls[at]
         words, own = f"<{lanes} x {call.side.element}>", self.low.type(call.cell[0], call.dtype)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from isam.classes import dataclass
 from isam.codegen.llvm.irtext import ELEMENT, Function
-from isam.codegen.llvm.turned import Across, Side, carried, touched
+from isam.codegen.llvm.transposed import Across, Side, carried, touched
 from isam.codegen.llvm.vectors import MASKED, Spaced, put_row, spaced, woven
 from isam.codegen.llvm.verbs import ELEMENTS
 from isam.ir.dtype import size_of

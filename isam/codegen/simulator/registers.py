@@ -22,7 +22,7 @@ class Registers:
     def take(self, issue: Issue, scope: Mapping[str, int]) -> None:
         """Checks what a call needs and keeps what it sets."""
         ins = self.system.instructions[issue.instruction]
-        stream = self.system.cluster_of(issue.unit) or issue.unit
+        stream = self.system.stream_of(issue.unit)
         at = {o.name: o.place.offset.evaluate(scope) for o in issue.operands} if ins.requires else {}
         for register, value in ins.requires.items():
             need = value if isinstance(value, int) or " " not in value else self._measured(value, issue, at)

@@ -73,7 +73,7 @@ class Streams(Simulation):
         self.begun: dict[str, list[dict[Stream, int]]] = {}  # what had been issued when each outermost dealt loop began
         self.seen: dict[tuple[tuple[str, int], ...], Any] = {(): self.machine}
         system = schedule.system
-        self.group_of = {system.cluster_of(u) or u: system.replica_of(u) or "" for u in system.units}
+        self.group_of = {system.stream_of(u): system.replica_of(u) or "" for u in system.units}
 
     def _run(self, node: Node) -> None:
         self.given, self.issued, self.begun = {}, {}, {}
@@ -100,7 +100,7 @@ class Streams(Simulation):
         return run
 
     def _issue(self, issue: Issue) -> Runner:
-        make, stream = super()._issue, self.schedule.system.cluster_of(issue.unit) or issue.unit
+        make, stream = super()._issue, self.schedule.system.stream_of(issue.unit)
         group, executes = self.group_of[stream], {}
 
         def run(scope: Scope) -> None:

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 from isam.classes import dataclass
 from isam.compiler.offers.subject import Subject
 from isam.ir.kernel import recurrences
-from isam.scheduler.plans.traffic import caches, levels
-from isam.system.graph import CACHED, MANAGED
+from isam.system.hierarchy import capacities, levels
 
 if TYPE_CHECKING:
     from isam.mapper.space import Step
@@ -42,14 +41,13 @@ class Offer:
 
 def _recurs(of: Subject) -> bool:
     """Where loops recur, on machines with a memory that is filled ahead."""
-    memories = of.system.memories.values()
-    near = any(m.cells is None and not m.home and m.kind == MANAGED for m in memories)
+    near = any(m.scratchpad for m in of.system.memories.values())
     return near and any(True for _ in recurrences(of.kernel.body))
 
 
 def _keeps(of: Subject) -> bool:
     """Where loops recur, on machines that keep values near a unit."""
-    near = any(not m.home and m.kind != CACHED for m in of.system.memories.values())
+    near = any(m.fetched for m in of.system.memories.values())
     return near and any(True for _ in recurrences(of.kernel.body))
 
 
@@ -137,7 +135,7 @@ def _longer(of: Subject) -> Iterator[Steps]:
 def _partial(of: Subject) -> Iterator[Steps]:
     from isam.compiler.offers.partial import in_lanes
 
-    yield in_lanes(of.kernel, of.sums, max(caches(of.system), default=0))
+    yield in_lanes(of.kernel, of.sums, max(capacities(of.system), default=0))
 
 
 def _again(of: Subject) -> Iterator[Steps]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from isam.ir.kernel import Access, Kernel, Statement, recurrences
 from isam.ir.mapping import Cover
-from isam.scheduler.plans.traffic import caches
+from isam.system.hierarchy import capacities
 
 if TYPE_CHECKING:
     from isam.mapper.space import Step
@@ -39,12 +39,12 @@ def made_again(kernel: Kernel, cover: Cover, across: Mapping[str, int], system: 
     for name, late in found:
         with way.attempt():
             way.take(law, Site.of(buffer=name, readers=way.now(late), late=True))
-    return (*way.steps, *in_lanes(way.kernel, across, max(caches(system), default=0))) if way.steps else ()
+    return (*way.steps, *in_lanes(way.kernel, across, max(capacities(system), default=0))) if way.steps else ()
 
 
 def _kept(kernel: Kernel, cover: Cover, system: System) -> Iterator[tuple[str, tuple[int, ...]]]:
     """Such temporaries, each with the statements that read it after a sum over it."""
-    nearest = next(iter(caches(system)), 0)
+    nearest = next(iter(capacities(system)), 0)
     cycles = [(m, m.instruction.cost.issue) for m in cover.mappings]
     quick = {n for m, issue in cycles if issue is not None and issue <= QUICK for n in m.statements}
     for b in kernel.buffers:

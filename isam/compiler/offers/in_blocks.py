@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from isam.classes import dataclass
 from isam.ir.kernel import Access, Kernel, Statement
-from isam.scheduler.plans.traffic import given, near_cache
 from isam.system.graph import System
+from isam.system.hierarchy import given, near_cache
 from isam.transforms.statements.hoist import LoopAt, loops
 
 if TYPE_CHECKING:

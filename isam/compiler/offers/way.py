@@ -11,7 +11,7 @@ from isam.ir.affine import Affine
 from isam.ir.kernel import Kernel
 from isam.mapper.space import Step
 from isam.proof.equivalence import Equivalence
-from isam.transforms.law import Correspondence, Site, Transform, dtypes_at, granted, taken
+from isam.transforms.law import Correspondence, NoSite, Site, Transform, dtypes_at, granted, taken
 from isam.transforms.structure.axes import joined
 from isam.transforms.structure.dimensions import SplitDimension
 from isam.transforms.structure.peel import PeelSum
@@ -38,7 +38,7 @@ class Way:
             raise StepRefused
         try:
             rewrite = taken(law, self.kernel, site)
-        except ValueError:
+        except NoSite:
             raise StepRefused from None
         if not self.equivalence.judge(self.kernel, rewrite.kernel, sorted(law.needs)):
             raise StepRefused

@@ -13,14 +13,16 @@ from isam.scheduler.plan import Group, Plan, in_order
 from isam.scheduler.plans.boxes import NOTHING, Lasting
 from isam.scheduler.plans.conflicts import spread
 from isam.scheduler.plans.dealing import Dealing
-from isam.scheduler.plans.hierarchy import deep, hierarchical
+from isam.scheduler.plans.hierarchy import Level, deep
 from isam.scheduler.plans.register import across, blocks, least, operand_memories
 from isam.scheduler.plans.shared_home import side_by_side
 from isam.scheduler.plans.single import blocked, plain, whole
 from isam.scheduler.plans.staged import between, staged
-from isam.scheduler.plans.traffic import caches
+from isam.scheduler.routes import Routes
 from isam.system.graph import Memory, System
+from isam.system.hierarchy import capacities
 
+UNWEIGHED = float(1 << 60)  # cost of the plainest plan, which nothing is predicted of: more than that of any other
 MOST = 64  # plans offered at most
 CACHED = 16  # of them where caches tell register blocks apart
 NOWHERE: Mapping[str, int] = {}
@@ -29,6 +31,7 @@ NOWHERE: Mapping[str, int] = {}
 def plans(
     group: Group,
     system: System,
+    routes: Routes,
     bindable: frozenset[str],
     lasting: Lasting = NOTHING,
     dealing: Dealing | None = None,
@@ -39,17 +42,17 @@ def plans(
     ``dealing``: the one that they have where a memory lies on the way, if that is given; ``near``: what is at home
     near; ``meeting``: bytes of memories for results that meet there on their way home."""
     main = group.main
-    out: list[tuple[Plan, float]] = [(plain(group), float(1 << 60))]
+    out: list[tuple[Plan, float]] = [(plain(group), UNWEIGHED)]
     if operand_memories(main, system):
-        most, apart = (CACHED, across(group, main)) if caches(system) else (MOST, [])
+        most, apart = (CACHED, across(group, main)) if capacities(system) else (MOST, [])
         found = spread(blocks(main, system, least(group, main), apart), group, main, system, bindable, most)
         ways: list[tuple[Plan, float]] = []
-        for memory in between(main, system):
-            if memory.name in meeting and (deeper := _deeper(group, system, memory, near, meeting)):
+        for memory in between(main, system, routes):
+            if memory.name in meeting and (deeper := _deeper(group, system, routes, memory, near, meeting)):
                 ways += deeper
                 continue
             kept = lasting if lasting.memory in ("", memory.name) else NOTHING
-            ways += staged(group, main, system, found, memory, kept, dealing, near)
+            ways += staged(group, main, system, routes, found, memory, kept, dealing, near)
         out += sorted(ways, key=lambda w: w[1])[:MOST]
         for block in () if ways else found:
             plan = blocked(group, main, block, system, bindable)
@@ -62,16 +65,16 @@ def plans(
     return [p for p, _ in out], [c for _, c in out]
 
 
-def _deeper(group: Group, system: System, memory: Memory, near: Collection[str],
+def _deeper(group: Group, system: System, routes: Routes, memory: Memory, near: Collection[str],
             meeting: Mapping[str, int]) -> list[tuple[Plan, float]]:  # fmt: skip
     """Plans with outer blocks in a memory, where others lie behind it."""
-    if not deep(group, system, memory):
+    if not deep(group, system, routes, memory):
         return []
 
     def inside(block: Group, view: System) -> list[tuple[Plan, float]]:
-        found, costs = plans(block, view, frozenset(), near=near, meeting=meeting)
+        found, costs = plans(block, view, routes, frozenset(), near=near, meeting=meeting)
         clock = max(u.clock for u in view.units_of(block.main.instruction.name))
-        each = 1.0 if between(block.main, view) else 1 / clock  # of what costs are in: seconds, or cycles
+        each = 1.0 if between(block.main, view, routes) else 1 / clock  # of what costs are in: seconds, or cycles
         return [(p, c * each) for p, c in zip(found, costs, strict=True)]
 
-    return hierarchical(group, system, memory, meeting[memory.name], near, inside)
+    return Level(group, system, routes, memory, meeting[memory.name], frozenset(near)).plans(inside)

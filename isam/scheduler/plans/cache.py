@@ -12,22 +12,9 @@ from isam.ir.dtype import size_of
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plan import Group
 from isam.scheduler.plans.register import axes_of
-from isam.scheduler.plans.traffic import (
-    HIDDEN,
-    SHARE,
-    WORTH_PACKING,
-    beside,
-    beyond,
-    brought,
-    caches,
-    levels,
-    near_cache,
-    needed,
-    outside,
-    pace,
-    volume,
-)
+from isam.scheduler.plans.traffic import WORTH_PACKING, beside, brought, needed, outside, pace, volume
 from isam.system.graph import System
+from isam.system.hierarchy import HIDDEN, SHARE, beyond, capacities, levels, near_cache
 
 FILLED = 1 / 2  # of a cache that a block fills: what passes by drives out of a fuller one what is read again
 FILLED_MORE = 5 / 8  # of it where the next one is much slower than it is read
@@ -85,7 +72,7 @@ def outer_blocks(
     """The loops around all others: a few rows of an operand that stays where it is, or blocks for a cache; of columns
     alone where sums over several axes keep their order."""
     reduced = [a for a in main.axes if a in main.reduced]
-    if not caches(system) or not reduced or not main.mapped:
+    if not capacities(system) or not reduced or not main.mapped:
         return []
     whole = group.exact and len(reduced) > 1
     if any(streamed(main, u, width, bindable) for u in main.uses):

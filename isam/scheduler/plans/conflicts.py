@@ -16,8 +16,9 @@ from isam.scheduler.plan import Group
 from isam.scheduler.plans.cache import outer_blocks, slowed, streamed
 from isam.scheduler.plans.register import Block, axes_of, operand_memories, steps
 from isam.scheduler.plans.sets import crowd
-from isam.scheduler.plans.traffic import HIDDEN, SHARE, levels, pace, reads, volume
+from isam.scheduler.plans.traffic import pace, reads, volume
 from isam.system.graph import System
+from isam.system.hierarchy import HIDDEN, SHARE, levels
 
 MISS = 8.0  # relative cycles for a line of results that has to be fetched
 AHEAD = 512  # bytes of a row that are there in time when several rows are read in turns (measured)

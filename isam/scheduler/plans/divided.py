@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from isam.ir.dtype import size_of
 from isam.scheduler.edges import gathers, worth_joining
-from isam.scheduler.move import route
 from isam.scheduler.nests import Use
 from isam.scheduler.plans.register import live, together, unroll_order
 from isam.scheduler.plans.rotation import Brought, near, pace
@@ -165,7 +164,7 @@ class Divided:
 
     def _moves_home(self, use: Use) -> int:
         system, way = self.machine.system, self.machine.way_home(use.homes[0], use.dtype)
-        path = route(system, use.homes[0], system.home, use.dtype) or ()
+        path = self.machine.routes.of(use.homes[0], system.home, use.dtype) or ()
         if len(way) != 2 or len(path) != 3 or not gathers(system, system.memories[path[1]]):
             return 0
         per = dict(max((tiles for _, tiles in self.blocks), key=lambda t: prod(t.values())))

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING
 from isam.classes import dataclass
 from isam.ir.dtype import size_of
 from isam.scheduler.edges import Edge, quickest
-from isam.scheduler.move import moves_of, route
+from isam.scheduler.move import moves_of
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plans.register import Room
+from isam.scheduler.routes import Routes
 from isam.system.graph import Memory, System
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class Machine:
 
     main: Nest
     system: System
+    routes: Routes
     memory: Memory
     near: frozenset[str] = frozenset()
     _home: dict[tuple[str, str], list[Edge]] = field(default_factory=dict, compare=False)
@@ -93,7 +95,7 @@ class Machine:
     def way_home(self, source: str, dtype: str) -> list[Edge]:
         """What results of a type pass on their way home."""
         if (source, dtype) not in self._home:
-            path = route(self.system, source, self.system.home, dtype) or ()
+            path = self.routes.of(source, self.system.home, dtype) or ()
             found = [e for a, b in pairwise(path) if (e := self.edge(a, b, dtype)) is not None]
             self._home[source, dtype] = found
         return self._home[source, dtype]

@@ -8,8 +8,9 @@ calls inside of them; those that look best are planned further in.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import pairwise, permutations, product
 from math import ceil, prod
 
@@ -21,13 +22,13 @@ from isam.once import once
 from isam.schedule.literals import is_literal
 from isam.scheduler.edges import Edge, quickest
 from isam.scheduler.laid_out import box_room
-from isam.scheduler.move import route
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plan import USED, Gathered, Group, Plan
 from isam.scheduler.plans.begins import readable
 from isam.scheduler.plans.boxes import Box, Order, box_sides, stages, trip_counts
 from isam.scheduler.plans.register import axes_of
 from isam.scheduler.plans.staged import between, on_the_way
+from isam.scheduler.routes import Routes
 from isam.system.graph import Memory, System
 
 Inside = Callable[[Group, System], list[tuple[Plan, float]]]  # plans of a group, with seconds
@@ -94,13 +95,13 @@ def _seen_from(system: System, memory: str) -> System:
                    replicas={n: r for n, r in system.replicas.items() if n != own})  # fmt: skip
 
 
-def meeting(groups: Sequence[Group], system: System) -> dict[str, int]:
+def meeting(groups: Sequence[Group], system: System, routes: Routes) -> dict[str, int]:
     """Per memory behind which others with addresses lie, on the way of something that groups read, the bytes that are
     kept for results that meet there."""
     out: dict[str, int] = {}
     for group in groups:
         here = system
-        while found := [m for m in between(group.main, here) if deep(group, here, m)]:
+        while found := [m for m in between(group.main, here, routes) if deep(group, here, routes, m)]:
             memory = system.memories[found[0].name]
             grain = max(1, memory.align)
             out[memory.name] = memory.capacity // PART // grain * grain
@@ -108,21 +109,21 @@ def meeting(groups: Sequence[Group], system: System) -> dict[str, int]:
     return out
 
 
-def deep(group: Group, system: System, memory: Memory) -> bool:
+def deep(group: Group, system: System, routes: Routes, memory: Memory) -> bool:
     """Whether calls do not take everything from a memory, or over registers from there: there is another one with
     addresses on the way, or each instance has its own; and nothing that they touch has to pass it by."""
-    if group.domain is not None or any(
-        not e.is_constant or e.const < 1 for n in group.nests for e in n.extents.values()
-    ):
-        return False
-    if any(n.where for n in group.nests):
+    extents = [e for n in group.nests for e in n.extents.values()]
+    if group.domain is not None or any(not e.is_constant or e.const < 1 for e in extents):
         return False
     view, own = seen_from(system, memory.name), system.replica_of(memory.name)
-    homes = {h for n in group.nests for u in n.uses for h in u.homes}
-    if not homes <= view.memories.keys():
+    places = {(h, u.dtype) for n in group.nests for u in n.uses for h in u.homes}
+    if any(n.where for n in group.nests) or not {h for h, _ in places} <= view.memories.keys():
         return False
-    further = any(on_the_way(u, view) for u in group.main.uses)
-    return further or (own is None and any(system.replica_of(h) for h in homes))
+    ways = [routes.of(memory.name, h, dtype) for h, dtype in places if h != memory.name]
+    if any(way is None or not view.memories.keys() >= {*way} for way in ways):
+        return False
+    further = any(on_the_way(u, view, routes) for u in group.main.uses)
+    return further or (own is None and any(system.replica_of(h) for h, _ in places))
 
 
 def part(group: Group, lengths: dict[str, int]) -> Group:
@@ -135,38 +136,207 @@ def part(group: Group, lengths: dict[str, int]) -> Group:
     return replace(group, nests=tuple(cut(n) for n in group.nests))
 
 
-def outer_blocks(group: Group, system: System, memory: Memory, room: int, near: Collection[str]) -> list[Outer]:
-    """Outer loops whose boxes fit a memory, and their results the ``room`` for these, those for which least is
-    predicted first, each for blocks of other sizes."""
-    found: dict[object, tuple[float, Outer]] = {}
-    main = group.main
-    least, uses, results = _compute(main, system), _read(group, system, near), _results(group, system, near)
-    for order in _orders(group, main):
-        outer = _outer(group, main, system, memory, order, uses, results, room)
-        if outer is None:
-            continue
-        seconds = max([least + outer.again, *outer.busy.values()]) + outer.waited
-        key = tuple(sorted(outer.lengths.items()))
-        if key not in found or seconds < found[key][0]:
-            found[key] = seconds, outer
-    best = min((s for s, _ in found.values()), default=0.0)
-    return [o for _, o in sorted(found.values(), key=lambda f: (max(f[0], best * ALIKE), f[1].blocks, f[0]))]
+@dataclass(frozen=True)
+class Level:
+    """A ``memory`` of a machine behind which others with addresses lie, for a group. ``room``: of it, bytes for results
+    that meet there; ``near``: what is at home near."""
+
+    group: Group
+    system: System
+    routes: Routes
+    memory: Memory
+    room: int
+    near: frozenset[str] = frozenset()
+
+    @cached_property
+    def view(self) -> System:
+        return seen_from(self.system, self.memory.name)
+
+    @cached_property
+    def read(self) -> dict[str, list[Use]]:
+        """What the group only reads, and not where it is at home: all accesses to it."""
+        written = {u.buffer for n in self.group.nests for u in n.uses if u.writes}
+        out: dict[str, list[Use]] = {}
+        for u in (u for n in self.group.nests for u in n.uses):
+            if u.index and u.buffer not in {*written, *self.near} and not is_literal(u.buffer):
+                out.setdefault(u.buffer, []).append(u)
+        return {b: us for b, us in out.items() if self._away(us)}
+
+    @cached_property
+    def results(self) -> dict[str, list[Use]]:
+        """What outlives the group of what it writes, and not where it is at home."""
+        nests = self.group.nests
+        written = {u.buffer for n in nests for u in n.uses if u.writes} - self.group.private.keys() - self.near
+        out: dict[str, list[Use]] = {}
+        for u in (u for n in nests for u in n.uses if u.buffer in written):
+            out.setdefault(u.buffer, []).append(u)
+        return {b: us for b, us in out.items() if self._away(us)}
+
+    def _away(self, uses: list[Use]) -> bool:
+        return all(self.system.home not in (u.homes or (self.system.home,)) for u in uses)
+
+    @cached_property
+    def compute(self) -> float:
+        """Seconds of the calls of the main nest, on all instances of all units."""
+        main, system = self.group.main, self.system
+        units = system.units_of(main.instruction.name)
+        copies = sum(system.replicas[r].count if (r := system.replica_of(u.name)) else 1 for u in units)
+        return main.calls() * main.cycles / max(u.clock for u in units) / copies
+
+    def plans(self, inside: Inside) -> list[tuple[Plan, float]]:
+        """Plans with outer blocks whose boxes lie in the memory, with their predicted seconds. ``inside``: the plans of
+        a block on the machine as it is seen from there."""
+        out: list[tuple[Plan, float]] = []
+        for outer in self.outer_blocks()[:TRIED]:
+            found = inside(part(self.group, outer.lengths), self.view)
+            for plan, seconds in sorted(found, key=lambda f: f[1])[:KEPT]:
+                anew = any(s.memory == self.memory.name for s in plan.stages)  # laid out in what is no home
+                able = not plan.deals or (outer.whole and self._passable(plan))
+                if able and not anew and self._readable(outer, plan):
+                    out.append((self.composed(outer, plan), self.predicted(outer, seconds)))
+        return out
+
+    def outer_blocks(self) -> list[Outer]:
+        """Outer loops whose boxes fit the memory, and their results the room for these, those for which least is
+        predicted first, each for blocks of other sizes. Of equally good ones the larger blocks come first."""
+        found: dict[object, tuple[float, Outer]] = {}
+        for order in orders(self.group):
+            outer = self._outer(order)
+            if outer is None:
+                continue
+            seconds = max([self.compute + outer.again, *outer.busy.values()]) + outer.waited
+            key = tuple(sorted(outer.lengths.items()))
+            if key not in found or seconds < found[key][0]:
+                found[key] = seconds, outer
+        best = ALIKE * min((s for s, _ in found.values()), default=0.0)
+        return [o for _, o in sorted(found.values(), key=lambda f: (max(f[0], best), f[1].blocks, f[0]))]
+
+    def _outer(self, order: Order) -> Outer | None:
+        """What loops bring; None where it does not fit."""
+        trips, boxes = trip_counts(self.group.main, order), dict[str, Box]()
+        busy: dict[str, float] = {}
+        waited = 0.0
+        for b, us in self.read.items():
+            edge = quickest(self.system, self.system.home, self.memory.name, us[0].dtype)
+            mine = frozenset(a for u in us for a in axes_of(u))
+            depth = max((d + 1 for d, (a, _) in enumerate(order) if a in mine), default=0)
+            sides = self._sides(us, order, depth)
+            if edge is None or sides is None:
+                return None
+            twice = bool(order) and depth == len(order) and trips[-1] > 1
+            times, size = prod(trips[:depth]), self._size(sides, us)
+            boxes[b] = Box(depth, size, times, times * size, twice, sides)
+            once = edge.seconds(edge.commands(sides), size, 1)
+            busy[edge.issuer] = busy.get(edge.issuer, 0.0) + times * once
+            waited += once if twice or depth == 0 else times * once
+        if sum(x.room for x in boxes.values()) > self.memory.capacity * USED:
+            return None
+        depth = sum(a not in self.group.main.reduced for a, _ in order)
+        gathered, room, again = dict[str, bool](), self.room, dict[str, float]()
+        blocks, further = prod(trips), prod(trips) - prod(trips[:depth])  # of all of them those that go on with sums
+        for b, us in self.results.items():
+            edge, sides = self._gathers(us, order, depth)
+            if edge is None or self._size(sides, us) > room:
+                continue
+            size = self._size(sides, us)
+            room, gathered[b] = room - size, us[0].reads
+            once = (1 + gathered[b]) * edge.seconds(edge.commands(sides), size, 1)
+            busy[edge.issuer] = busy.get(edge.issuer, 0.0) + prod(trips[:depth]) * once
+            waited += prod(trips[:depth]) * once
+            tiles = prod(-(-n // self.group.unit(a)) for n, r in zip(sides, us[0].index, strict=True) for a in r.names)
+            for near in self._way(us[0]) if further else ():
+                again[near.issuer] = again.get(near.issuer, 0.0) + further * near.seconds(tiles, size, 1)
+        whole = len(gathered) == len(self.results)
+        if depth < len(order) and not whole:
+            return None  # sums that are begun would go home and come back
+        return Outer(order, boxes, gathered, depth, busy, waited, blocks, max(again.values(), default=0.0), whole)
+
+    def _size(self, sides: tuple[int, ...], uses: list[Use]) -> int:
+        """Bytes that a box takes."""
+        return box_room(sides, size_of(uses[0].dtype), self.memory.align)
+
+    def _sides(self, uses: list[Use], order: Order, depth: int) -> tuple[int, ...] | None:
+        """Elements along each dimension of what all accesses to a buffer cover; None where they are not of one kind."""
+        if len({tuple(r.terms for r in u.index) for u in uses}) > 1:
+            return None
+        consts = zip(*((r.const for r in u.index) for u in uses), strict=True)
+        more = [max(c) - min(c) for c in consts]
+        return tuple(n + k for n, k in zip(box_sides(self.group, uses[0], order, depth), more, strict=True))
+
+    def _gathers(self, uses: list[Use], order: Order, depth: int) -> tuple[Edge | None, tuple[int, ...]]:
+        """What brings results home that meet in the memory, and their sides; None where they cannot: nests touch each
+        element of a box, one axis along each of its dimensions, and each tile begins where an access may."""
+        group, system, memory = self.group, self.system, self.memory
+        whole = not any(n.where or n.origin for n in group.nests if any(u.buffer == uses[0].buffer for u in n.uses))
+        axes = [[a for r in u.index for a in r.names] for u in uses]
+        plain = all(len(r.terms) == 1 and r.terms[0][1] == 1 and not r.const for u in uses for r in u.index)
+        sides = self._sides(uses, order, depth)
+        if not (whole and plain and uses[0].index and all(len(set(a)) == len(a) for a in axes)) or sides is None:
+            return None, ()
+        left = self._left(order)
+        if any(readable(group, u, order[depth:], left, sides, memory, memory.access) < 1 for u in uses):
+            return None, ()
+        return quickest(system, memory.name, system.home, uses[0].dtype), sides
+
+    def _left(self, order: Order) -> dict[str, int]:
+        """Elements of each axis in a block of the innermost loop."""
+        left = {a: self.group.length(a) for a in self.group.axes}
+        for a, n in order:
+            left[a] = min(n, left[a])
+        return left
+
+    def _way(self, use: Use) -> list[Edge]:
+        """What an operand passes from the memory to where calls take it."""
+        path = self.routes.of(self.memory.name, use.homes[0], use.dtype) or ()
+        return [e for a, b in pairwise(path) if (e := quickest(self.system, a, b, use.dtype)) is not None]
+
+    def _readable(self, outer: Outer, inner: Plan) -> bool:
+        """Whether all that is brought on from the boxes of the memory, boxes of the next one or tiles, begins where an
+        access may."""
+        boxed, left = {s.buffer: s for s in inner.stages}, self._left((*outer.order, *inner.order))
+        for b, us in self.read.items():
+            x, depth = outer.boxes[b], boxed[b].depth if b in boxed else len(inner.order)
+            loops, block = (*outer.order[x.depth :], *inner.order[:depth]), {} if b in boxed else left
+            shares = (readable(self.group, u, loops, block, x.sides, self.memory, self.memory.access) for u in us)
+            if any(share < 1 for share in shares):
+                return False
+        return True
+
+    def _passable(self, plan: Plan) -> bool:
+        """Whether the instances that blocks are dealt to each have room in the memory for what passes it: literals."""
+        count = max(self.system.replicas[d.group].count for d in plan.deals)
+        return 2 * count * LINE <= (1 - USED) * self.memory.capacity
+
+    def composed(self, outer: Outer, inner: Plan) -> Plan:
+        """A plan of a block inside outer loops."""
+        first = len(outer.order)
+        mine = stages(outer.boxes, self.group, self.memory)
+        theirs = (replace(s, depth=s.depth + first, by=None if s.by is None else s.by + first) for s in inner.stages)
+        turns = frozenset(d + first for d in inner.double_buffered)
+        if any(x.double_buffered for x in outer.boxes.values()):
+            turns |= {first - 1}
+        gathered = (Gathered(b, outer.depth, self.memory.name, begun) for b, begun in outer.gathered.items())
+        further = (replace(g, depth=g.depth + first) for g in inner.gathered)
+        return replace(inner, group=self.group, order=(*outer.order, *inner.order), stages=(*mine, *theirs),
+                       double_buffered=turns, alone=tuple((d + first, m) for d, m in inner.alone),
+                       outer=first + inner.outer, gathered=(*gathered, *further), even=True)  # fmt: skip
+
+    def predicted(self, outer: Outer, inside: float) -> float:
+        """Seconds of a plan whose inside takes so many, once."""
+        issuers = {m.issuer for m in self.view.moves}
+        both = sum(t for u, t in outer.busy.items() if u in issuers)
+        apart = max((t for u, t in outer.busy.items() if u not in issuers), default=0.0)
+        return max(outer.blocks * inside + outer.again + both, apart) + outer.waited
 
 
-def _compute(main: Nest, system: System) -> float:
-    """Seconds of the calls of a nest, on all instances of all units."""
-    units = system.units_of(main.instruction.name)
-    copies = sum(system.replicas[r].count if (r := system.replica_of(u.name)) else 1 for u in units)
-    return main.calls() * main.cycles / max(u.clock for u in units) / copies
-
-
-def _orders(group: Group, main: Nest) -> Iterator[Order]:
+def orders(group: Group) -> Iterator[Order]:
     """Outer loops: blocks of the parallel axes in any order, and a part of a reduction in the innermost."""
+    main = group.main
     axes = sorted((a for a in main.axes if a not in main.reduced), key=lambda a: -main.length(a) / group.unit(a))[:3]
-    sizes = [[(a, n) for n in _lengths(group, main, a)] for a in axes]
+    sizes = [[(a, n) for n in _lengths(group, a)] for a in axes]
     sums = [a for a in main.reduced if main.length(a) > group.unit(a)]
     axis = (main.reduced[0] if group.exact else max(sums, key=main.length)) if sums else None
-    chunks = [(axis, n) for n in _lengths(group, main, axis)] if axis is not None else [None]
+    chunks = [(axis, n) for n in _lengths(group, axis)] if axis is not None else [None]
     for some in product(*sizes):
         cut = [(a, n) for a, n in some if n < main.length(a)]
         for chunk in chunks:
@@ -175,176 +345,7 @@ def _orders(group: Group, main: Nest) -> Iterator[Order]:
                 yield (*turn, *inner)
 
 
-def _lengths(group: Group, main: Nest, axis: str) -> list[int]:
-    unit, length = group.unit(axis), main.length(axis)
+def _lengths(group: Group, axis: str) -> list[int]:
+    """All of an axis, halved again and again."""
+    unit, length = group.unit(axis), group.main.length(axis)
     return list(dict.fromkeys(min(length, ceil(ceil(length / unit) / 2**n) * unit) for n in range(HALVINGS + 1)))
-
-
-def _read(group: Group, system: System, near: Collection[str]) -> dict[str, list[Use]]:
-    """What a group only reads, and not where it is at home; what is at home ``near`` need not be brought."""
-    written = {u.buffer for n in group.nests for u in n.uses if u.writes}
-    out: dict[str, list[Use]] = {}
-    for u in (u for n in group.nests for u in n.uses):
-        if u.index and u.buffer not in {*written, *near} and not is_literal(u.buffer):
-            out.setdefault(u.buffer, []).append(u)
-    return {b: us for b, us in out.items() if all(system.home not in (u.homes or (system.home,)) for u in us)}
-
-
-def _results(group: Group, system: System, near: Collection[str]) -> dict[str, list[Use]]:
-    """What outlives a group of what it writes, and not where it is at home; what is at home ``near`` stays there."""
-    written = {u.buffer for n in group.nests for u in n.uses if u.writes} - group.private.keys() - {*near}
-    out: dict[str, list[Use]] = {}
-    for u in (u for n in group.nests for u in n.uses if u.buffer in written):
-        out.setdefault(u.buffer, []).append(u)
-    return {b: us for b, us in out.items() if all(system.home not in (u.homes or (system.home,)) for u in us)}
-
-
-def _gathers(group: Group, uses: list[Use]) -> bool:
-    """Whether nests touch each element of a box of results, one axis along each of its dimensions."""
-    whole = not any(n.where or n.origin for n in group.nests if any(u.buffer == uses[0].buffer for u in n.uses))
-    axes = [[a for r in u.index for a in r.names] for u in uses]
-    plain = all(len(r.terms) == 1 and r.terms[0][1] == 1 and not r.const for u in uses for r in u.index)
-    return whole and plain and bool(uses[0].index) and all(len(set(a)) == len(a) for a in axes)
-
-
-def _outer(group: Group, main: Nest, system: System, memory: Memory, order: Order, uses: dict[str, list[Use]],
-           results: dict[str, list[Use]], room: int) -> Outer | None:  # fmt: skip
-    """What loops bring; None where it does not fit. ``room``: for results."""
-    trips, size = trip_counts(main, order), 0
-    boxes: dict[str, Box] = {}
-    busy: dict[str, float] = {}
-    waited = 0.0
-    for b, us in uses.items():
-        edge = quickest(system, system.home, memory.name, us[0].dtype)
-        mine = frozenset(a for u in us for a in axes_of(u))
-        depth = max((d + 1 for d, (a, _) in enumerate(order) if a in mine), default=0)
-        sides = _sides(group, us, order, depth)
-        if edge is None or sides is None:
-            continue
-        twice = depth == len(order) and trips[-1:] != [1] and bool(order)
-        times, taken = prod(trips[:depth]), box_room(sides, size_of(us[0].dtype), memory.align)
-        boxes[b] = Box(depth, taken, times, times * taken, twice, sides)
-        size += boxes[b].room
-        once = edge.seconds(edge.commands(sides), taken, 1)
-        busy[edge.issuer] = busy.get(edge.issuer, 0.0) + times * once
-        waited += once if twice or depth == 0 else times * once
-    if len(boxes) < len(uses) or size > memory.capacity * USED:
-        return None
-    depth = sum(a not in main.reduced for a, _ in order)
-    gathered: dict[str, bool] = {}
-    further = prod(trips) - prod(trips[:depth])  # blocks that go on with sums
-    view, again = seen_from(system, memory.name), dict[str, float]()
-    for b, us in results.items():
-        edge, sides = quickest(system, memory.name, system.home, us[0].dtype), _sides(group, us, order, depth)
-        if edge is None or sides is None or not (_gathers(group, us) and _between(us, system, memory)):
-            continue
-        if not _writable(us, group, order, depth, sides, memory):
-            continue
-        taken, times = box_room(sides, size_of(us[0].dtype), memory.align), prod(trips[:depth])
-        if taken > room:
-            continue
-        room -= taken
-        gathered[b] = us[0].reads
-        once = (1 + gathered[b]) * edge.seconds(edge.commands(sides), taken, 1)
-        busy[edge.issuer] = busy.get(edge.issuer, 0.0) + times * once
-        waited += times * once
-        for near in _way(view, memory.name, us[0]) if further else ():
-            tiles = prod(-(-n // group.unit(a)) for n, r in zip(sides, us[0].index, strict=True) for a in r.names)
-            again[near.issuer] = again.get(near.issuer, 0.0) + further * near.seconds(tiles, taken, 1)
-    if depth < len(order) and len(gathered) < len(results):
-        return None  # sums that are begun would go home and come back
-    return Outer(order, boxes, gathered, depth, busy, waited, prod(trips), max(again.values(), default=0.0),
-                 len(gathered) == len(results))  # fmt: skip
-
-
-def _between(uses: list[Use], system: System, memory: Memory) -> bool:
-    """Whether ways lead from wherever calls have an operand to a memory and back, not over home."""
-    homes = {(h, u.dtype) for u in uses for h in u.homes}
-    ways = [route(system, *w, dtype) for h, dtype in homes for w in ((h, memory.name), (memory.name, h))]
-    return all(way is not None and system.home not in way for way in ways)
-
-
-def _way(system: System, memory: str, use: Use) -> list[Edge]:
-    """What an operand passes from a memory to where calls take it."""
-    path = route(system, memory, use.homes[0], use.dtype) or ()
-    return [e for a, b in pairwise(path) if (e := quickest(system, a, b, use.dtype)) is not None]
-
-
-def _sides(group: Group, uses: list[Use], order: Order, depth: int) -> tuple[int, ...] | None:
-    """Elements along each dimension of what all accesses to a buffer cover; None where they are not of one kind."""
-    if len({tuple(r.terms for r in u.index) for u in uses}) > 1:
-        return None
-    consts = zip(*((r.const for r in u.index) for u in uses), strict=True)
-    more = [max(c) - min(c) for c in consts]
-    return tuple(n + k for n, k in zip(box_sides(group, uses[0], order, depth), more, strict=True))
-
-
-def _writable(uses: list[Use], group: Group, order: Order, depth: int, sides: tuple[int, ...], memory: Memory) -> bool:
-    """Whether whatever a call writes begins where an access to the memory may."""
-    left = {a: group.length(a) for a in group.axes}
-    for a, n in order:
-        left[a] = min(n, left[a])
-    return all(readable(group, u, order[depth:], left, sides, memory, memory.access) == 1 for u in uses)
-
-
-def _readable(
-    group: Group, outer: Outer, inner: Plan, near: Collection[str], system: System, memory: Memory
-) -> bool:
-    """Whether all that is brought on from the boxes of a memory, boxes of the next one or tiles, begins where an access
-    may."""
-    boxed, left = {s.buffer: s for s in inner.stages}, {a: group.length(a) for a in group.axes}
-    for a, n in (*outer.order, *inner.order):
-        left[a] = min(n, left[a])
-    for b, us in _read(group, system, near).items():
-        x = outer.boxes[b]
-        depth = boxed[b].depth if b in boxed else len(inner.order)
-        loops = (*outer.order[x.depth :], *inner.order[:depth])
-        block = {} if b in boxed else left
-        if any(readable(group, u, loops, block, x.sides, memory, memory.access) < 1 for u in us):
-            return False
-    return True
-
-
-def composed(group: Group, outer: Outer, inner: Plan, memory: Memory) -> Plan:
-    """A plan of a block inside outer loops."""
-    first = len(outer.order)
-    mine = stages(outer.boxes, group, memory)
-    theirs = tuple(replace(s, depth=s.depth + first, by=None if s.by is None else s.by + first) for s in inner.stages)
-    turns = frozenset(d + first for d in inner.double_buffered)
-    if any(x.double_buffered for x in outer.boxes.values()):
-        turns |= {first - 1}
-    gathered = tuple(Gathered(b, outer.depth, memory.name, begun) for b, begun in outer.gathered.items())
-    further = tuple(replace(g, depth=g.depth + first) for g in inner.gathered)
-    return replace(inner, group=group, order=(*outer.order, *inner.order), stages=(*mine, *theirs),
-                   double_buffered=turns, alone=tuple((d + first, m) for d, m in inner.alone),
-                   outer=first + inner.outer, gathered=(*gathered, *further), even=True)  # fmt: skip
-
-
-def hierarchical(
-    group: Group, system: System, memory: Memory, room: int, near: Collection[str], inside: Inside
-) -> list[tuple[Plan, float]]:
-    """Plans with outer blocks whose boxes lie in a memory, with their predicted seconds. ``room``: of that memory, for
-    results; ``inside``: the plans of a block on the machine as it is seen from there."""
-    view, out = seen_from(system, memory.name), list[tuple[Plan, float]]()
-    for outer in outer_blocks(group, system, memory, room, near)[:TRIED]:
-        found = inside(part(group, outer.lengths), view)
-        for plan, seconds in sorted(found, key=lambda f: f[1])[:KEPT]:
-            anew = any(s.memory == memory.name for s in plan.stages)  # laid out in what is no home
-            able = not plan.deals or (outer.whole and _passable(plan, system, memory))
-            if able and not anew and _readable(group, outer, plan, near, system, memory):
-                out.append((composed(group, outer, plan, memory), predicted(outer, seconds, system, memory)))
-    return out
-
-
-def _passable(plan: Plan, system: System, memory: Memory) -> bool:
-    """Whether each of the instances that blocks are dealt to has room in a memory for what passes by (literals)."""
-    count = max(system.replicas[d.group].count for d in plan.deals)
-    return 2 * count * LINE <= (1 - USED) * memory.capacity
-
-
-def predicted(outer: Outer, inside: float, system: System, memory: Memory) -> float:
-    """Seconds of a plan whose inside takes so many, once."""
-    issuers = {m.issuer for m in seen_from(system, memory.name).moves}
-    both = sum(t for u, t in outer.busy.items() if u in issuers)
-    apart = max((t for u, t in outer.busy.items() if u not in issuers), default=0.0)
-    return max(outer.blocks * inside + outer.again + both, apart) + outer.waited

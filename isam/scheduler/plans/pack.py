@@ -14,8 +14,9 @@ from isam.schedule.literals import is_literal
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plan import Group, Plan, StagedBox
 from isam.scheduler.plans.register import axes_of
-from isam.scheduler.plans.traffic import SHARE, WORTH_PACKING, caches, outside, volume
-from isam.system.graph import MANAGED, System
+from isam.scheduler.plans.traffic import WORTH_PACKING, outside, volume
+from isam.system.graph import System
+from isam.system.hierarchy import SHARE, capacities
 
 ONCE = 3  # blocks of columns that rows are copied for, from which on they are copied once for all (measured)
 ROOM = 1 << 27  # bytes that such a copy may take: as much memory more in a call
@@ -34,7 +35,7 @@ def repack(use: Use, system: System, bindable: frozenset[str]) -> StagedBox | No
     return StagedBox(use.buffer, 0, system.home, order + tuple(need), at_bind=use.buffer in bindable)
 
 
-def turned(
+def repacked(
     group: Group, main: Nest, width: dict[str, int], system: System, bindable: frozenset[str]
 ) -> tuple[StagedBox, ...]:
     """What is read again and again by calls of one element each, as registers take it only where it lies together along
@@ -151,7 +152,7 @@ def counted(main: Nest, row: Affine) -> list[str]:
 
 def laid_anew(use: Use, system: System) -> bool:
     """Whether plans lay a read operand out in groups before it is brought where calls find it."""
-    return bool(caches(system)) and use.reads and not use.writes and grouped(use, system) is not None
+    return bool(capacities(system)) and use.reads and not use.writes and grouped(use, system) is not None
 
 
 def grouped(use: Use, system: System) -> tuple[int, int] | None:
@@ -179,7 +180,7 @@ def once(plan: Plan, main: Nest, use: Use, stage: StagedBox, system: System) -> 
         length[a] = min(size, length[a])
     outer = sum(1 for _ in takewhile(mine.__contains__, (a for a, _ in plan.order)))
     whole = volume(main, use, {a for a, _ in plan.order[:outer]}) * size_of(use.dtype)
-    enough = ONCE if whole <= SHARE * caches(system)[-1] else 2 * ONCE
+    enough = ONCE if whole <= SHARE * capacities(system)[-1] else 2 * ONCE
     return replace(stage, depth=outer) if through >= enough and whole <= ROOM else stage
 
 
@@ -195,7 +196,7 @@ def lined_up(plan: Plan, main: Nest, use: Use, system: System) -> StagedBox | No
     along = [a for a in last.names if a in main.reduced and a in main.mapped]
     line = prod(main.unit(a) for a in along) * size_of(use.dtype)
     home, tiles = system.memories[system.home], system.memories[use.homes[0]]
-    if tiles.home or tiles.kind != MANAGED or home.align >= LINE or line % LINE or set(along) != set(last.names):
+    if not tiles.local or home.align >= LINE or line % LINE or set(along) != set(last.names):
         return None
     if grouped(use, system) or any(len(r.names) > 1 for r in rows):
         return None

@@ -12,10 +12,11 @@ from isam.classes import dataclass
 from isam.scheduler.nests import Nest
 from isam.scheduler.plan import Group, Members, Plan, one_order
 from isam.scheduler.plans.cache import outer_blocks
-from isam.scheduler.plans.pack import packs, repack, turned
+from isam.scheduler.plans.pack import packs, repack, repacked
 from isam.scheduler.plans.register import Block, Room, across, axes_of, completed, crossed, steps, unroll_order
-from isam.scheduler.plans.traffic import WORTH_PACKING, brought, caches, outside
+from isam.scheduler.plans.traffic import WORTH_PACKING, brought, outside
 from isam.system.graph import System
+from isam.system.hierarchy import capacities
 
 TOGETHER = 8  # calls of a nest on axes of its own that are unrolled: enough to hide their latency
 
@@ -158,8 +159,8 @@ def blocked(group: Group, main: Nest, block: Block, system: System, bindable: fr
     sums = [a for n in group.nests for a in n.reduced if a not in main.axes and a not in n.mapped]
     unroll = [*reduced, *dict.fromkeys(sums), *unroll_order(main, per, Room(main, system))]
     plan = Plan(group, tuple(dict.fromkeys(order)), tuple(unroll), (), note=f"block {block.tiles}")
-    apart = turned(group, main, width, system, bindable)
-    if not caches(system):
+    apart = repacked(group, main, width, system, bindable)
+    if not capacities(system):
         return _with(replace(plan, stages=apart), rows)
     around = [a for a, _ in takewhile(lambda b: b in head or b[0] in plainly, order)]
     stages = packs(plan, main, width, around, system, bindable)

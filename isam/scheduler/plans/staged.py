@@ -12,7 +12,6 @@ from dataclasses import replace
 from itertools import chain, product
 from math import ceil, inf, prod
 
-from isam.scheduler.move import route
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plan import USED, Group, Plan
 from isam.scheduler.plans.boxes import (
@@ -33,7 +32,8 @@ from isam.scheduler.plans.dealing import Dealing, dealings
 from isam.scheduler.plans.divided import Divided
 from isam.scheduler.plans.estimate import Estimate, Machine
 from isam.scheduler.plans.register import Block, Room, axes_of, steps, unroll_order
-from isam.system.graph import MANAGED, Memory, System
+from isam.scheduler.routes import Routes
+from isam.system.graph import Memory, System
 
 BLOCKS = 6  # register blocks tried: so many of the best, and of those that bring the fewest tiles per call
 WORTH = 0.98  # of the time of a simpler schedule, that a longer one may take
@@ -45,38 +45,33 @@ SMALL = 6  # calls of a block of which four steps of a reduction are unrolled
 CHUNKS = 7  # lengths of a reduction's part tried: all of it, halved again and again
 
 
-def between(main: Nest, system: System) -> tuple[Memory, ...]:
+def between(main: Nest, system: System, routes: Routes) -> tuple[Memory, ...]:
     """The memories between home and the registers: of each operand the first with addresses on its way; or, of one that
     is only read, where it lies by rows. There boxes may be put ahead of their use. Or those that each instance has and
     calls use as they do registers. In the order of the description."""
-    found = {_nearest(u, system) for u in main.uses}
+    found = {_nearest(u, system, routes) for u in main.uses}
     return tuple(m for n, m in system.memories.items() if n in found)
 
 
-def _nearest(use: Use, system: System) -> str | None:
+def _nearest(use: Use, system: System, routes: Routes) -> str | None:
     rows = (h for h in use.homes if system.memories[h].row and use.reads and not use.writes)
-    own = (h for h in use.homes if registers(system.memories[h]) and system.replica_of(h))
-    reached = (h for h in chain(rows, own) if route(system, system.home, h, use.dtype) is not None)
-    return next(chain(on_the_way(use, system), reached), None)
+    own = (h for h in use.homes if h in system.scratchpads and system.replica_of(h))
+    reached = (h for h in chain(rows, own) if routes.of(system.home, h, use.dtype) is not None)
+    return next(chain(on_the_way(use, system, routes), reached), None)
 
 
-def on_the_way(use: Use, system: System) -> list[str]:
+def on_the_way(use: Use, system: System, routes: Routes) -> list[str]:
     """The memories with addresses that an operand passes on its way from home."""
     home = next(iter(use.homes), system.home)
-    path = () if home == system.home else route(system, system.home, home, use.dtype) or ()
+    path = () if home == system.home else routes.of(system.home, home, use.dtype) or ()
     return [m for m in path[1:-1] if system.memories[m].cells is None]
-
-
-def registers(memory: Memory) -> bool:
-    """Whether a memory with addresses is used as registers are where calls take their operands from it: by tiles, not
-    by boxes."""
-    return memory.kind == MANAGED and memory.cells is None and not memory.row
 
 
 def staged(
     group: Group,
     main: Nest,
     system: System,
+    routes: Routes,
     blocks: list[Block],
     memory: Memory,
     lasting: Lasting = NOTHING,
@@ -85,8 +80,8 @@ def staged(
 ) -> list[tuple[Plan, float]]:
     """Plans that bring boxes to a memory ahead of their use, with their predicted seconds, in no particular order.
     ``dealing``: of all of them, if that is given; ``near``: what is at home near, and is not brought."""
-    machine = Machine(main, system, memory, frozenset(near))
-    uses = {b: u for b, u in _passing(group, main, system, memory).items() if b not in near}
+    machine = Machine(main, system, routes, memory, frozenset(near))
+    uses = {b: u for b, u in _passing(group, main, system, routes, memory).items() if b not in near}
     bands = _bands(main, memory, uses)
     ways = dealings(group, main, system, memory) if dealing is None else [dealing]
     pairs = list(product(_varied(machine, blocks), ways))
@@ -97,7 +92,7 @@ def staged(
     out: dict[object, tuple[Plan, float, float]] = {}
     turns = set[object]()
     others = beside(group, main, lasting)
-    tiles = direct(main, memory) and registers(memory)
+    tiles = direct(main, memory) and memory.name in system.scratchpads
     for block, deals in (pairs[n] for n in best if n in least or n in chosen):
         width = _widths(main, block)
         divided = Divided(machine, width, deals)
@@ -130,14 +125,14 @@ def _estimates(found: Estimate) -> Iterator[Estimate]:
         yield Estimate(found.of, turns, found.boxes, found.trips, found.beside)
 
 
-def _passing(group: Group, main: Nest, system: System, memory: Memory) -> dict[str, Use]:
+def _passing(group: Group, main: Nest, system: System, routes: Routes, memory: Memory) -> dict[str, Use]:
     """Operands of the main nest that are only read, and come to the memory or through it on their way to where calls
     want them."""
 
     def comes(use: Use) -> bool:
         home = next(iter(use.homes), system.home)
         there = memory.name if memory.name in use.homes else home
-        return home != system.home and memory.name in (route(system, system.home, there, use.dtype) or ())
+        return home != system.home and memory.name in (routes.of(system.home, there, use.dtype) or ())
 
     return {b: u for b, u in staged_uses(group, main).items() if comes(u)}
 

@@ -1,4 +1,4 @@
-"""What a nest reads, how often and how fast, and how fast caches give it."""
+"""What a nest reads, how often and how fast."""
 
 from __future__ import annotations
 
@@ -11,24 +11,7 @@ from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plans.register import axes_of
 from isam.system.graph import System
 
-SHARE = 3 / 4  # of a cache that a box may fill without what passes by driving it out (measured)
-HIDDEN = 1 / 2  # of what a cache gives, up to which reading it is hidden behind calls (measured)
 WORTH_PACKING = 4  # times an operand is read, from which on laying it out anew pays
-
-
-def levels(system: System) -> list[tuple[int, float]]:
-    """Capacities in bytes and bytes per second (0: not known) of caches in front of home memory, smallest first."""
-    return [(m.capacity, m.bandwidth or 0.0) for m in system.caches]
-
-
-def caches(system: System) -> list[int]:
-    """Capacities of caches in front of home memory, smallest first, in bytes."""
-    return [capacity for capacity, _ in levels(system)]
-
-
-def near_cache(system: System) -> int:
-    """Bytes of the second nearest cache, the one that blocks are for where nothing else is said; 0 without caches."""
-    return (caches(system) or [0])[:2][-1]
 
 
 def needed(main: Nest, width: dict[str, int], system: System) -> float:
@@ -48,23 +31,6 @@ def reads(main: Nest, width: dict[str, int]) -> int:
     along = {a for a in main.mapped if a not in main.reduced}
     held = (u for u in main.uses if u.reads and not u.writes and along & set(axes_of(u)))
     return sum(prod(step.get(a, 1) for a in axes_of(u)) * size_of(u.dtype) for u in held)
-
-
-def beyond(size: int, speed: float, system: System) -> tuple[float, bool]:
-    """Bytes per second from where so many bytes lie that the second nearest cache, which gives ``speed``, does not
-    hold, and whether a cache gives them: of which it holds at least half. What is not known is half of what the one
-    before gives."""
-    for capacity, bandwidth in levels(system)[2:]:
-        speed = bandwidth or speed / 2
-        if size <= 2 * capacity:
-            return speed, True
-    return speed / 2, False
-
-
-def given(size: int, system: System) -> float:
-    """Bytes per second from the cache, of those behind the nearest, that holds so many bytes beside what passes by."""
-    near, speed = levels(system)[1]
-    return speed if size <= SHARE * near else beyond(size, speed, system)[0]
 
 
 def brought(main: Nest) -> list[Use]:

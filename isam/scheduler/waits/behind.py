@@ -15,8 +15,8 @@ from dataclasses import field
 
 from isam.classes import dataclass
 from isam.ir.affine import Affine
+from isam.schedule.byte_ranges import ByteRange
 from isam.schedule.tree import Issue, Loop, Node, Seq
-from isam.scheduler.byte_ranges import ByteRange
 from isam.scheduler.tiles import Ranges
 from isam.scheduler.waits.footprints import Footprint, clash, first_value, values_of
 from isam.scheduler.waits.look import Calls, Frame, Lags, Look, Met, View

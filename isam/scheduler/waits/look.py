@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from isam.classes import dataclass
 from isam.ir.affine import Affine
+from isam.schedule.byte_ranges import ByteRange
 from isam.schedule.tree import Loop, Seq
-from isam.scheduler.byte_ranges import ByteRange
 from isam.scheduler.tiles import Ranges, bounds_of
 from isam.scheduler.waits.footprints import Footprint, values_of
 

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from isam.classes import dataclass
 from isam.ir.affine import Affine
+from isam.schedule.byte_ranges import ByteRange
 from isam.schedule.tree import Node
-from isam.scheduler.byte_ranges import ByteRange
 from isam.scheduler.waits.footprints import Footprint, Where
 from isam.scheduler.waits.look import Calls, Met
 

@@ -9,8 +9,8 @@ from operator import or_
 
 from isam.classes import dataclass
 from isam.ir.affine import Affine
+from isam.schedule.byte_ranges import ByteRange
 from isam.schedule.tree import Issue, Loop, Node, Seq, children
-from isam.scheduler.byte_ranges import ByteRange
 from isam.scheduler.tiles import Ranges, bounds_of
 from isam.scheduler.waits.footprints import Footprint, Prints, Where, hulls, values_of
 from isam.scheduler.waits.look import NONE, Calls, Look, Met

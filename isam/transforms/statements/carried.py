@@ -10,7 +10,7 @@ from isam.ir.kernel import Access, Axis, Buffer, Domain, Kernel, Statement
 from isam.ir.verify import verify
 from isam.once import once
 from isam.transforms.edit import fresh, lone, names_in, splice
-from isam.transforms.law import Correspondence, Rewrite, Site, Transform
+from isam.transforms.law import Correspondence, NoSite, Rewrite, Site, Transform
 from isam.transforms.statements.hoist import LoopAt, loops
 
 
@@ -30,7 +30,7 @@ class ScalarReplacement(Transform):
     def apply(self, kernel: Kernel, site: Site) -> Rewrite:
         made = _rewrites(kernel).get(site)
         if made is None:
-            raise ValueError(f"'{self.law}' does not apply at {site}")
+            raise NoSite(f"'{self.law}' does not apply at {site}")
         return made
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from isam.ir.kernel import Kernel
 from isam.ir.mismatch import Mismatch
 from isam.transforms.edit import buffer_of, is_full_box, readers, splice, together, touched_between, touches, writers
-from isam.transforms.law import Correspondence, Rewrite, Site, Transform
+from isam.transforms.law import Correspondence, NoSite, Rewrite, Site, Transform
 
 
 class Dead(Transform):
@@ -23,7 +23,7 @@ class Dead(Transform):
 
     def apply(self, kernel: Kernel, site: Site) -> Rewrite:
         if site not in self.sites(kernel):
-            raise ValueError(f"'{self.law}' does not apply at {site}")
+            raise NoSite(f"'{self.law}' does not apply at {site}")
         new, origin = splice(kernel, {site["statement"]: ()})
         return Rewrite(new, Correspondence(origin))
 

@@ -17,7 +17,7 @@ from isam.transforms.edit import (
     writers,
     written_between,
 )
-from isam.transforms.law import Correspondence, Rewrite, Site, Transform
+from isam.transforms.law import Correspondence, NoSite, Rewrite, Site, Transform
 
 
 class Duplicate(Transform):
@@ -42,7 +42,7 @@ class Duplicate(Transform):
     def apply(self, kernel: Kernel, site: Site) -> Rewrite:
         name, mine = site["buffer"], set(site["readers"])
         if not mine <= set(_others(kernel, name)):
-            raise ValueError(f"'{self.law}' does not apply at {site}")
+            raise NoSite(f"'{self.law}' does not apply at {site}")
         own = fresh(names_in(kernel), name)
         parts: dict[int, tuple[Part, ...]] = {j: ((kernel.statements[j].renamed({name: own}), (j,)),) for j in mine}
         for i in writers(kernel, name):
@@ -53,7 +53,7 @@ class Duplicate(Transform):
             elif _stays(kernel, i, min(mine)):
                 parts[min(mine)] = (copy, *parts[min(mine)])
             else:
-                raise ValueError(f"'{self.law}' does not apply at {site}")
+                raise NoSite(f"'{self.law}' does not apply at {site}")
         made = replace(kernel.buffer(name), name=own, role="temp", declared=True)
         new, origin = splice(kernel, parts, buffers=(*kernel.buffers, made))
         back = Correspondence(origin, buffers=((name, (name, own)),), meanings=((own, name),))
@@ -96,7 +96,7 @@ class Unify(Transform):
     def apply(self, kernel: Kernel, site: Site) -> Rewrite:
         name, copy = site["buffer"], site["copy"]
         if not _alike(kernel, name, copy):
-            raise ValueError(f"'{self.law}' does not apply at {site}")
+            raise NoSite(f"'{self.law}' does not apply at {site}")
         pairs = dict(zip(writers(kernel, copy), writers(kernel, name), strict=True))
         kept = {i: j for j, i in pairs.items()}
         parts: dict[int, tuple[Part, ...]] = dict.fromkeys(pairs, ())

@@ -16,7 +16,7 @@ from isam.transforms.edit import (
     writers,
     written_between,
 )
-from isam.transforms.law import Correspondence, Rewrite, Site, Transform
+from isam.transforms.law import Correspondence, NoSite, Rewrite, Site, Transform
 
 
 class Fission(Transform):
@@ -73,7 +73,7 @@ class Fusion(Transform):
         i, j = site["first"], site["second"]
         first = _first(kernel, i, j)
         if first is None:
-            raise ValueError(f"'{self.law}' does not apply at {site}")
+            raise NoSite(f"'{self.law}' does not apply at {site}")
         s = kernel.statements[j]
         both = replace(s, sources=(first, *_added(s)), accumulate=False)
         new, origin = splice(kernel, {i: (), j: ((both, (i, j)),)})

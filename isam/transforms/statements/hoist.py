@@ -10,7 +10,7 @@ from isam.ir.affine import Affine
 from isam.ir.kernel import Access, Axis, Item, Kernel, Literal, Recurrence, Statement
 from isam.ir.mismatch import Mismatch
 from isam.transforms.edit import fresh, is_full_box, names_in, readers, touches
-from isam.transforms.law import Correspondence, Rewrite, Site, Transform
+from isam.transforms.law import Correspondence, NoSite, Rewrite, Site, Transform
 
 
 class Hoist(Transform):
@@ -33,7 +33,7 @@ class Hoist(Transform):
     def apply(self, kernel: Kernel, site: Site) -> Rewrite:
         loop = loops(kernel)[site["loop"]]
         if site["statements"] not in _ways(kernel, loop):
-            raise ValueError(f"'{self.law}' does not apply at {site}")
+            raise NoSite(f"'{self.law}' does not apply at {site}")
         return _rewrite(kernel, loop, frozenset(site["statements"]))
 
     def sites_for(self, kernel: Kernel, mismatch: Mismatch) -> tuple[Site, ...]:

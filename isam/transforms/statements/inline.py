@@ -18,7 +18,7 @@ from isam.transforms.edit import (
     writers,
     written_between,
 )
-from isam.transforms.law import Correspondence, Rewrite, Site, Transform
+from isam.transforms.law import Correspondence, NoSite, Rewrite, Site, Transform
 
 
 class Inline(Transform):
@@ -42,7 +42,7 @@ class Inline(Transform):
         found = _copy_into(kernel, name)
         reader = _reader(kernel, found[0], j) if found else None
         if reader is None:
-            raise ValueError(f"'{self.law}' does not apply at {site}")
+            raise NoSite(f"'{self.law}' does not apply at {site}")
         i = found[0]
         if readers(kernel, name) != (j,):
             new, origin = splice(kernel, {j: ((reader, (j,)),)})

@@ -8,7 +8,7 @@ from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.ir.kernel import Axis, Buffer, Item, Kernel, Recurrence, Statement, Sym, put, recurrences
 from isam.transforms.edit import fresh, names_in
-from isam.transforms.law import Correspondence, Rewrite, Site, Transform
+from isam.transforms.law import Correspondence, NoSite, Rewrite, Site, Transform
 from isam.transforms.statements.hoist import alone_in
 
 
@@ -32,7 +32,7 @@ class Parts(Transform):
 
     def apply(self, kernel: Kernel, site: Site) -> Rewrite:
         if site not in self.sites(kernel):
-            raise ValueError(f"'{self.law}' does not apply at {site}")
+            raise NoSite(f"'{self.law}' does not apply at {site}")
         made = _Made(kernel, site["size"], site["steps"])
         body = made.items(kernel.body)
         buffers = (*kernel.buffers, *made.buffers)

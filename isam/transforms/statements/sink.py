@@ -9,7 +9,7 @@ from isam.ir.affine import Affine
 from isam.ir.dataflow import bits, levels, mask_of
 from isam.ir.kernel import Access, Axis, Buffer, Kernel, Recurrence, Statement
 from isam.transforms.edit import Part, fresh, is_full_box, lone, names_in, readers, splice, touches, writers
-from isam.transforms.law import Correspondence, Rewrite, Site, Transform
+from isam.transforms.law import Correspondence, NoSite, Rewrite, Site, Transform
 from isam.transforms.statements.hoist import LoopAt, loops
 
 
@@ -32,7 +32,7 @@ class Sink(Transform):
         for way in _ways(kernel, loops(kernel)[site["loop"]]):
             if way.moved == set(site["statements"]):
                 return way.rewrite(site["loop"])
-        raise ValueError(f"'{self.law}' does not apply at {site}")
+        raise NoSite(f"'{self.law}' does not apply at {site}")
 
 
 def _ways(kernel: Kernel, loop: LoopAt) -> Iterator[_Way]:

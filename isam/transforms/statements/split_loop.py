@@ -8,7 +8,7 @@ from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.ir.kernel import Axis, Item, Kernel, Recurrence, put
 from isam.transforms.edit import fresh, names_in
-from isam.transforms.law import Correspondence, Rewrite, Site, Transform
+from isam.transforms.law import Correspondence, NoSite, Rewrite, Site, Transform
 from isam.transforms.statements.hoist import loops
 
 
@@ -31,7 +31,7 @@ class SplitLoop(Transform):
 
     def apply(self, kernel: Kernel, site: Site) -> Rewrite:
         if site not in self.sites(kernel):
-            raise ValueError(f"'{self.law}' does not apply at {site}")
+            raise NoSite(f"'{self.law}' does not apply at {site}")
         loop, n = loops(kernel)[site["loop"]].item, site["steps"]
         counter, taken = loop.axis.name, names_in(kernel)
         block, step = (fresh(taken, f"{counter}_{x}") for x in ("block", "step"))

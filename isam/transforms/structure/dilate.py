@@ -10,7 +10,7 @@ from isam.ir.affine import Affine
 from isam.ir.kernel import Access, Axis, Kernel, Statement
 from isam.ir.mismatch import Mismatch
 from isam.transforms.edit import accesses, fresh, names_in, readable_whole, splice
-from isam.transforms.law import Correspondence, Rewrite, Site, Transform
+from isam.transforms.law import Correspondence, NoSite, Rewrite, Site, Transform
 from isam.transforms.staging import box_copy
 from isam.transforms.structure.rows import axis_of, filled, moved, product_of, resized
 
@@ -44,7 +44,7 @@ class Dilate(Transform):
     def apply(self, kernel: Kernel, site: Site) -> Rewrite:
         n, m, k, axis, f = (site[key] for key in ("sum", "product", "spread", "axis", "factor"))
         if product_of(kernel, n) != m or not _spreads(kernel, n, m, k, axis, f):
-            raise ValueError(f"'{self.law}' does not apply at {site}")
+            raise NoSite(f"'{self.law}' does not apply at {site}")
         product, total = kernel.statements[m], kernel.statements[n]
         x, u = product.sources[k], product.dest
         assert isinstance(x, Access)

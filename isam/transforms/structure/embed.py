@@ -9,7 +9,7 @@ from isam.ir.affine import Affine
 from isam.ir.kernel import Access, Axis, Buffer, Domain, Kernel, Literal, Statement
 from isam.ir.mismatch import Mismatch
 from isam.transforms.edit import fresh, names_in, readable_whole, splice
-from isam.transforms.law import Correspondence, Rewrite, Site, Transform
+from isam.transforms.law import Correspondence, NoSite, Rewrite, Site, Transform
 from isam.transforms.staging import box_copy
 from isam.transforms.structure.rows import axis_of, moved, product_of
 
@@ -40,7 +40,7 @@ class Embed(Transform):
     def apply(self, kernel: Kernel, site: Site) -> Rewrite:
         n, m, axis, k = site["sum"], site["product"], site["axis"], site["diagonal"]
         if product_of(kernel, n) != m or not _embeds(kernel, n, m, axis, k):
-            raise ValueError(f"'{self.law}' does not apply at {site}")
+            raise NoSite(f"'{self.law}' does not apply at {site}")
         product, total = kernel.statements[m], kernel.statements[n]
         w = product.sources[k]
         assert isinstance(w, Access)

@@ -8,7 +8,7 @@ from isam.ir.affine import Affine
 from isam.ir.kernel import Axis, Kernel, Statement
 from isam.ir.mismatch import Mismatch
 from isam.transforms.edit import accesses, fresh, names_in, splice
-from isam.transforms.law import Correspondence, Rewrite, Site, Transform
+from isam.transforms.law import Correspondence, NoSite, Rewrite, Site, Transform
 from isam.transforms.staging import Index, box_copy, reshaped, stageable
 from isam.transforms.structure.axes import axis_names, joined
 from isam.transforms.structure.rows import axis_of, inside
@@ -82,7 +82,7 @@ class FuseAxes(Transform):
     def apply(self, kernel: Kernel, site: Site) -> Rewrite:
         a, b, group = site["outer"], site["inner"], site["statements"]
         if not _fuses(kernel, group, a, b):
-            raise ValueError(f"'{self.law}' does not apply at {site}")
+            raise NoSite(f"'{self.law}' does not apply at {site}")
         name = fresh(names_in(kernel), f"{a}_{b}")
         size = kernel.statements[group[0]].domain.extent(b).const
         back = Correspondence.identity(kernel)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from isam.ir.affine import Affine
 from isam.ir.kernel import Access, Domain, Kernel, Recurrence, Statement
 from isam.transforms.edit import lone, readers, splice, writers
-from isam.transforms.law import Correspondence, Rewrite, Site, Transform
+from isam.transforms.law import Correspondence, NoSite, Rewrite, Site, Transform
 
 
 class InPlace(Transform):
@@ -26,7 +26,7 @@ class InPlace(Transform):
         name, into = site["buffer"], site["into"]
         last = _taken(kernel, name, into)
         if last is None:
-            raise ValueError(f"'{self.law}' does not apply at {site}")
+            raise NoSite(f"'{self.law}' does not apply at {site}")
         rows = next(a.index for a in last.reads if a.buffer == name)
         axes = [row.names[0] for row in rows]
 

@@ -8,7 +8,7 @@ from isam.ir.affine import Affine
 from isam.ir.kernel import Access, Axis, Buffer, Domain, Kernel, Literal, Statement
 from isam.ir.mismatch import Mismatch
 from isam.transforms.edit import fresh, names_in, readable_whole, splice
-from isam.transforms.law import Correspondence, Rewrite, Site, Transform
+from isam.transforms.law import Correspondence, NoSite, Rewrite, Site, Transform
 from isam.transforms.structure.rows import axis_of, product_of
 
 
@@ -38,7 +38,7 @@ class Pad(Transform):
         n, m, k = site["sum"], site["product"], site["padded"]
         box = _box(kernel, n, m, k) if m in _product_of(kernel, n) else None
         if box is None:
-            raise ValueError(f"'{self.law}' does not apply at {site}")
+            raise NoSite(f"'{self.law}' does not apply at {site}")
         product, total = kernel.statements[m], kernel.statements[n]
         x = product.sources[k]
         assert isinstance(x, Access)

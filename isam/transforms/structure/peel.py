@@ -10,7 +10,7 @@ from isam.ir.affine import Affine
 from isam.ir.kernel import Access, Axis, Buffer, Domain, Kernel, Statement
 from isam.ir.mismatch import Mismatch
 from isam.transforms.edit import Part, accesses, fresh, names_in, splice
-from isam.transforms.law import Correspondence, Rewrite, Site, Transform
+from isam.transforms.law import Correspondence, NoSite, Rewrite, Site, Transform
 from isam.transforms.structure.axes import joined
 from isam.transforms.structure.rows import axis_of, inside, users
 
@@ -40,7 +40,7 @@ class Peel(Transform):
     def apply(self, kernel: Kernel, site: Site) -> Rewrite:
         group, cut = site["statements"], site["cut"]
         if not _peels(kernel, site, self.summed):
-            raise ValueError(f"'{self.law}' does not apply at {site}")
+            raise NoSite(f"'{self.law}' does not apply at {site}")
         taken = names_in(kernel)
         private = {n: fresh(taken, f"{n}_p") for n in inside(kernel, group) if _splits(kernel, n, group, cut)}
         along = {n: _along(kernel, group, n, cut) for n in private}

@@ -13,7 +13,7 @@ from isam.ir.dataflow import levels
 from isam.ir.kernel import Access, Axis, Buffer, Kernel, Literal, Source, Statement
 from isam.ir.mismatch import Mismatch
 from isam.transforms.edit import Part, accesses, fresh, names_in, splice, writers
-from isam.transforms.law import Correspondence, Rewrite, Site, Transform
+from isam.transforms.law import Correspondence, NoSite, Rewrite, Site, Transform
 from isam.transforms.staging import box_copy
 from isam.transforms.structure.axes import axis_names, joined
 from isam.transforms.structure.rows import axis_of, filled, resized
@@ -62,7 +62,7 @@ class RoundUp(Transform):
         axis, group, extent = site["axis"], site["statements"], site["extent"]
         wide = _wide(kernel, axis, group) if self._holds(kernel, site) else None
         if wide is None:
-            raise ValueError(f"'{self.law}' does not apply at {site}")
+            raise NoSite(f"'{self.law}' does not apply at {site}")
         size = Affine((), extent)
         taken = names_in(kernel)
         names = {b: b if kernel.buffer(b).role == "temp" else fresh(taken, f"{b}_w") for b in wide}

@@ -8,7 +8,7 @@ from isam.ir.dtype import DTYPES
 from isam.ir.kernel import Access, Kernel, Recurrence, Statement
 from isam.ir.poly_domain import domain_set, footprint
 from isam.transforms.edit import readable_whole, splice
-from isam.transforms.law import Correspondence, Rewrite, Site, Transform
+from isam.transforms.law import Correspondence, NoSite, Rewrite, Site, Transform
 from isam.transforms.structure.rows import uncertain
 
 
@@ -30,7 +30,7 @@ class Speculate(Transform):
         n = site["statement"]
         s = kernel.statements[n]
         if any(isinstance(i, Recurrence) for i in kernel.body) or not _free(kernel, n, s):
-            raise ValueError(f"'{self.law}' does not apply at {site}")
+            raise NoSite(f"'{self.law}' does not apply at {site}")
         new, origin = splice(kernel, {n: ((replace(s, domain=replace(s.domain, where=())), (n,)),)})
         return Rewrite(new, Correspondence(origin))
 

@@ -10,7 +10,7 @@ from isam.ir.dtype import DTYPES
 from isam.ir.kernel import Access, Axis, Buffer, Domain, Kernel, Literal, Statement
 from isam.ir.mismatch import Mismatch
 from isam.transforms.edit import fresh, names_in, splice
-from isam.transforms.law import Correspondence, Rewrite, Site, Transform
+from isam.transforms.law import Correspondence, NoSite, Rewrite, Site, Transform
 from isam.transforms.structure.rows import axis_of, uncertain, used_axes
 
 IDENTITY = {"add": 0, "mul": 1, "max": float("-inf"), "min": float("inf")}
@@ -77,7 +77,7 @@ def _rows(
         if d == dim or plain is not None:
             own = [a for a in axes if x.index[d].coefficient(a.name)]
             if any(a in out for a in own):
-                raise ValueError(f"an axis counts dimension {d} of '{x.buffer}' and another one")
+                raise NoSite(f"an axis counts dimension {d} of '{x.buffer}' and another one")
             out += own
             rows += [Affine.of(a.name) for a in own]
             continue

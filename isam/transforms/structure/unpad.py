@@ -8,7 +8,7 @@ from isam.ir.affine import Affine
 from isam.ir.kernel import Access, Kernel, Literal, Statement
 from isam.ir.mismatch import Mismatch
 from isam.transforms.edit import Part, is_full_box, readers, splice, together, writers, written_between
-from isam.transforms.law import Correspondence, Rewrite, Site, Transform
+from isam.transforms.law import Correspondence, NoSite, Rewrite, Site, Transform
 from isam.transforms.structure.rows import axis_of, product_of, uncertain
 
 Pairs = dict[int, int]  # products with the sums of what they make
@@ -36,7 +36,7 @@ class Unpad(Transform):
     def apply(self, kernel: Kernel, site: Site) -> Rewrite:
         name = site["buffer"]
         if site not in self.sites(kernel):
-            raise ValueError(f"'{self.law}' does not apply at {site}")
+            raise NoSite(f"'{self.law}' does not apply at {site}")
         copy = _copy(kernel, name)
         assert copy is not None
         x = copy.sources[0]

@@ -12,7 +12,7 @@ from isam.ir.mismatch import Mismatch
 from isam.ir.normal import one_to_one
 from isam.ir.ranges import nonnegative
 from isam.transforms.edit import splice, together
-from isam.transforms.law import Correspondence, Rewrite, Site, Transform
+from isam.transforms.law import Correspondence, NoSite, Rewrite, Site, Transform
 
 
 class Unpeel(Transform):
@@ -38,7 +38,7 @@ class Unpeel(Transform):
         i, j = site["first"], site["second"]
         made = next(self._found(kernel, i, j), None)
         if made is None:
-            raise ValueError(f"'{self.law}' does not apply at {site}")
+            raise NoSite(f"'{self.law}' does not apply at {site}")
         new, origin = splice(kernel, {i: ((made, (i, j)),), j: ()})
         return Rewrite(new, Correspondence(origin))
 

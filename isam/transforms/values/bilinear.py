@@ -22,7 +22,7 @@ from isam.transforms.edit import (
     written_between,
 )
 from isam.transforms.factor import product_of, renaming
-from isam.transforms.law import Correspondence, Rewrite, Site, Transform
+from isam.transforms.law import Correspondence, NoSite, Rewrite, Site, Transform
 from isam.transforms.saving import ErrorBound, Saving
 from isam.transforms.values.algorithms import ALGORITHMS, F23, Algorithm, Index, Matrix, scale
 
@@ -65,7 +65,7 @@ class Bilinear(Transform):
         n, m = site["sum"], site["product"]
         tiles = _tiles(kernel, n, m, site["left"], site["axes"], self.algorithm) if m in product_of(kernel, n) else None
         if tiles is None:
-            raise ValueError(f"'{self.law}' does not apply at {site}")
+            raise NoSite(f"'{self.law}' does not apply at {site}")
         return _Draft(kernel, n, m, tiles, self.algorithm).rewrite()
 
     def sites_for(self, kernel: Kernel, mismatch: Mismatch) -> tuple[Site, ...]:

@@ -10,7 +10,7 @@ from isam.ir.dtype import DTYPES, DType
 from isam.ir.kernel import Access, Buffer, Kernel, Source, Statement
 from isam.ir.mismatch import Mismatch
 from isam.transforms.edit import fresh, made_by, names_in, read_as, readers, splice, within_step, writers
-from isam.transforms.law import Correspondence, Rewrite, Site, Transform
+from isam.transforms.law import Correspondence, NoSite, Rewrite, Site, Transform
 
 DIGITS = {"f64": 53, "f32": 24, "f16": 11, "bf16": 8}
 LEAST = {"f64": -1074, "f32": -149, "f16": -24, "bf16": -133}  # the exponent of the least positive number
@@ -79,7 +79,7 @@ class PushCast(Transform):
     def apply(self, kernel: Kernel, site: Site) -> Rewrite:
         i, j = site["inner"], site["cast"]
         if site not in self.sites(kernel):
-            raise ValueError(f"'{self.law}' does not apply at {site}")
+            raise NoSite(f"'{self.law}' does not apply at {site}")
         inner, cast = kernel.statements[i], kernel.statements[j]
         taken, wide = names_in(kernel), kernel.buffer(cast.dest.buffer)
         lines: list[tuple[Statement, tuple[int, ...]]] = []
@@ -107,8 +107,7 @@ class PushCast(Transform):
 
     def sites_for(self, kernel: Kernel, mismatch: Mismatch) -> tuple[Site, ...]:
         """The instruction works in the wider dtype, or a cast stands where it wants none."""
-        at = mismatch.about("statement")
-        return tuple(s for s in self.sites(kernel) if self.answers(mismatch) and at in (s["inner"], s["cast"]))
+        return _at_either(self, kernel, mismatch)
 
 
 class JoinCasts(Transform):
@@ -132,7 +131,7 @@ class JoinCasts(Transform):
     def apply(self, kernel: Kernel, site: Site) -> Rewrite:
         i, j = site["inner"], site["cast"]
         if site not in self.sites(kernel):
-            raise ValueError(f"'{self.law}' does not apply at {site}")
+            raise NoSite(f"'{self.law}' does not apply at {site}")
         inner, cast = kernel.statements[i], kernel.statements[j]
         x = cast.sources[0]
         assert isinstance(x, Access)
@@ -144,8 +143,13 @@ class JoinCasts(Transform):
 
     def sites_for(self, kernel: Kernel, mismatch: Mismatch) -> tuple[Site, ...]:
         """One of the two casts is in question."""
-        at = mismatch.about("statement")
-        return tuple(s for s in self.sites(kernel) if self.answers(mismatch) and at in (s["inner"], s["cast"]))
+        return _at_either(self, kernel, mismatch)
+
+
+def _at_either(law: Transform, kernel: Kernel, mismatch: Mismatch) -> tuple[Site, ...]:
+    """The sites of a law of which one of the two statements is in question."""
+    at = mismatch.about("statement")
+    return tuple(s for s in law.sites(kernel) if law.answers(mismatch) and at in (s["inner"], s["cast"]))
 
 
 def _lossless(kernel: Kernel, s: Statement) -> bool:

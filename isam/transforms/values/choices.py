@@ -18,7 +18,7 @@ from isam.transforms.edit import (
     writers,
     written_between,
 )
-from isam.transforms.law import Correspondence, Rewrite, Site, Transform
+from isam.transforms.law import Correspondence, NoSite, Rewrite, Site, Transform
 
 LARGER = {"gt": 0, "ge": 0, "lt": 1, "le": 1}  # which operand of the comparison is the larger where it holds
 
@@ -41,7 +41,7 @@ class ChoiceToExtremum(Transform):
     def apply(self, kernel: Kernel, site: Site) -> Rewrite:
         p = _parts(kernel, site["choose"])
         if p is None:
-            raise ValueError(f"'{self.law}' does not apply at {site}")
+            raise NoSite(f"'{self.law}' does not apply at {site}")
         everything = (p.compare, p.start, p.choose)
         only = readers(kernel, kernel.statements[p.compare].dest.buffer) == (p.choose,)
         parts = {p.start: (), p.choose: ((p.result, everything),)} | ({p.compare: ()} if only else {})

@@ -22,7 +22,7 @@ from isam.transforms.edit import (
     written_between,
     zero_at_all,
 )
-from isam.transforms.law import Correspondence, Rewrite, Site, Transform
+from isam.transforms.law import Correspondence, NoSite, Rewrite, Site, Transform
 
 
 class Distribute(Transform):
@@ -48,7 +48,7 @@ class Distribute(Transform):
     def apply(self, kernel: Kernel, site: Site) -> Rewrite:
         parts = _parts(kernel, site["product"], site["source"])
         if parts is None:
-            raise ValueError(f"'{self.law}' does not apply at {site}")
+            raise NoSite(f"'{self.law}' does not apply at {site}")
         return _rewrite(kernel, site["source"], parts)
 
     def sites_for(self, kernel: Kernel, mismatch: Mismatch) -> tuple[Site, ...]:

@@ -21,7 +21,7 @@ from isam.transforms.edit import (
     written_between,
 )
 from isam.transforms.factor import Factor, product_of, renaming
-from isam.transforms.law import Correspondence, Rewrite, Site, Transform
+from isam.transforms.law import Correspondence, NoSite, Rewrite, Site, Transform
 from isam.transforms.narrow import narrowed
 
 
@@ -49,7 +49,7 @@ class Expand(Transform):
 
     def apply(self, kernel: Kernel, site: Site) -> Rewrite:
         if site not in self.sites(kernel):
-            raise ValueError(f"'{self.law}' does not apply at {site}")
+            raise NoSite(f"'{self.law}' does not apply at {site}")
         n, m, k, j, q = (site[x] for x in ("sum", "product", "factor", "added", "same"))
         total, product, added = (kernel.statements[i] for i in (n, m, j))
         t, w, read = product.sources[k], product.sources[1 - k], total.sources[0]

@@ -7,7 +7,7 @@ from dataclasses import replace
 from isam.ir.kernel import Access, Buffer, Kernel, Source
 from isam.ir.mismatch import Mismatch
 from isam.transforms.edit import fresh, made_by, names_in, read_as, readers, splice, within_step
-from isam.transforms.law import Correspondence, Rewrite, Site, Transform
+from isam.transforms.law import Correspondence, NoSite, Rewrite, Site, Transform
 
 
 class ExpOfSum(Transform):
@@ -36,7 +36,7 @@ class ExpOfSum(Transform):
     def apply(self, kernel: Kernel, site: Site) -> Rewrite:
         i, j = site["inner"], site["outer"]
         if site not in self.sites(kernel):
-            raise ValueError(f"'{self.law}' does not apply at {site}")
+            raise NoSite(f"'{self.law}' does not apply at {site}")
         inner, s = kernel.statements[i], kernel.statements[j]
         x = s.sources[0]
         assert isinstance(x, Access)

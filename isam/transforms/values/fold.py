@@ -12,7 +12,7 @@ from isam.ir.dtype import DTYPES, numpy_dtype
 from isam.ir.kernel import Kernel, Literal, Source, Statement
 from isam.ir.mismatch import Mismatch
 from isam.transforms.edit import splice
-from isam.transforms.law import Correspondence, Rewrite, Site, Transform
+from isam.transforms.law import Correspondence, NoSite, Rewrite, Site, Transform
 from isam.transforms.reassociate import inner_of, position
 
 Rule = Callable[[Kernel, Statement], Source | None]
@@ -78,7 +78,7 @@ class Fold(Transform):
 
     def apply(self, kernel: Kernel, site: Site) -> Rewrite:
         if site not in self.sites(kernel):
-            raise ValueError(f"'{self.law}' does not apply at {site}")
+            raise NoSite(f"'{self.law}' does not apply at {site}")
         i = site["statement"]
         s = kernel.statements[i]
         value = self.rule(kernel, s)
@@ -113,7 +113,7 @@ class FoldChain(Transform):
         i, j = site["inner"], site["outer"]
         made = _joined(kernel, i, j) if i in inner_of(kernel, j) else None
         if made is None:
-            raise ValueError(f"'{self.law}' does not apply at {site}")
+            raise NoSite(f"'{self.law}' does not apply at {site}")
         gone = kernel.statements[i].dest.buffer
         new, origin = splice(kernel, {i: (), j: ((made, (i, j)),)})
         return Rewrite(new, Correspondence(origin, buffers=((gone, ()),)))

@@ -43,9 +43,7 @@ class TimesOne(Transform):
 
     def sites_for(self, kernel: Kernel, mismatch: Mismatch) -> tuple[Site, ...]:
         """The instruction adds products; here nothing is multiplied."""
-        if not self.answers(mismatch) or not _wants_products(mismatch):
-            return ()
-        return tuple(s for s in self.sites(kernel) if s["statement"] == mismatch.about("statement"))
+        return _for_products(self, kernel, mismatch)
 
 
 class NumberArray(Transform):
@@ -139,9 +137,14 @@ class IdentityMatrix(Transform):
 
     def sites_for(self, kernel: Kernel, mismatch: Mismatch) -> tuple[Site, ...]:
         """The instruction adds products over an axis; here nothing is multiplied."""
-        if not self.answers(mismatch) or not _wants_products(mismatch):
-            return ()
-        return tuple(s for s in self.sites(kernel) if s["statement"] == mismatch.about("statement"))
+        return _for_products(self, kernel, mismatch)
+
+
+def _for_products(law: Transform, kernel: Kernel, mismatch: Mismatch) -> tuple[Site, ...]:
+    """The sites of a law at the statement of which an instruction wants products."""
+    if not law.answers(mismatch) or not _wants_products(mismatch):
+        return ()
+    return tuple(s for s in law.sites(kernel) if s["statement"] == mismatch.about("statement"))
 
 
 def _added(s: Statement) -> Access:

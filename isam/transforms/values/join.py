@@ -20,7 +20,7 @@ from isam.transforms.edit import (
     writers,
     written_between,
 )
-from isam.transforms.law import Correspondence, Rewrite, Site, Transform
+from isam.transforms.law import Correspondence, NoSite, Rewrite, Site, Transform
 from isam.transforms.values.nest import neutral
 
 
@@ -40,7 +40,7 @@ class Join(Transform):
     def apply(self, kernel: Kernel, site: Site) -> Rewrite:
         p = _parts(kernel, site["sum"])
         if p is None:
-            raise ValueError(f"'{self.law}' does not apply at {site}")
+            raise NoSite(f"'{self.law}' does not apply at {site}")
         name = kernel.statements[p.inner].dest.buffer
         new, origin = splice(kernel, {p.start: (), p.inner: (), p.outer: ((p.joined, (p.start, p.inner, p.outer)),)})
         return Rewrite(new, Correspondence(origin, buffers=((name, ()),)))

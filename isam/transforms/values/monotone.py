@@ -12,7 +12,7 @@ from isam.ir.dtype import DTYPES
 from isam.ir.kernel import Access, Buffer, Kernel, Literal, Source, Statement
 from isam.ir.mismatch import Mismatch
 from isam.transforms.edit import fresh, made_by, names_in, read_as, readers, splice, within_step
-from isam.transforms.law import Correspondence, Rewrite, Site, Transform, granted
+from isam.transforms.law import Correspondence, NoSite, Rewrite, Site, Transform, granted
 
 Rises = Callable[[Kernel, Statement], int]
 RISING = ("exp", "log", "tanh", "sigmoid", "erf", "sqrt", "floor", "ceil", "round")
@@ -65,7 +65,7 @@ class Push(Transform):
     def apply(self, kernel: Kernel, site: Site) -> Rewrite:
         i, j = site["inner"], site["outer"]
         if site not in self.sites(kernel):
-            raise ValueError(f"'{self.law}' does not apply at {site}")
+            raise NoSite(f"'{self.law}' does not apply at {site}")
         inner, s = kernel.statements[i], kernel.statements[j]
         taken, like = names_in(kernel), kernel.buffer(s.dest.buffer)
         x = _argument(s)
@@ -117,7 +117,7 @@ class Pull(Transform):
 
     def apply(self, kernel: Kernel, site: Site) -> Rewrite:
         if site not in self.sites(kernel):
-            raise ValueError(f"'{self.law}' does not apply at {site}")
+            raise NoSite(f"'{self.law}' does not apply at {site}")
         j, pair = site["outer"], (site["first"], site["second"])
         s = kernel.statements[j]
         sources: list[Source] = []

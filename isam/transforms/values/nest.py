@@ -11,7 +11,7 @@ from isam.ir.dtype import DTYPES
 from isam.ir.kernel import Access, Axis, Buffer, Domain, Kernel, Literal, Statement
 from isam.ir.mismatch import Mismatch
 from isam.transforms.edit import fresh, names_in, splice, used_by
-from isam.transforms.law import Correspondence, Rewrite, Site, Transform
+from isam.transforms.law import Correspondence, NoSite, Rewrite, Site, Transform
 from isam.transforms.structure.axes import SplitAxis, joined
 
 NEUTRAL: dict[str, float | int] = {"add": 0, "mul": 1, "max": float("-inf"), "min": float("inf")}
@@ -124,7 +124,7 @@ def _rewrite(kernel: Kernel, n: int, kept: tuple[str, ...]) -> Rewrite:
     dtype = kernel.buffer(s.dest.buffer).dtype
     value = neutral(s.op, dtype)
     if plan is None or value is None:
-        raise ValueError(f"no partial results for {s.dest} over {', '.join(kept)}")
+        raise NoSite(f"no partial results for {s.dest} over {', '.join(kept)}")
     name = fresh(names_in(kernel), "p")
     partial = Access(name, tuple(Affine.of(a.name) for a in plan.axes), s.loc)
     lines = (

@@ -7,7 +7,7 @@ from dataclasses import replace
 from isam.ir.dtype import DTYPES
 from isam.ir.kernel import Access, Buffer, Kernel, Literal, Source, Statement
 from isam.transforms.edit import Part, fresh, names_in, splice
-from isam.transforms.law import Correspondence, Rewrite, Site, Transform
+from isam.transforms.law import Correspondence, NoSite, Rewrite, Site, Transform
 from isam.transforms.staging import box_copy
 
 OTHER = {"i8": ("u8", 128), "u8": ("i8", -128)}  # the type that a byte is taken as, and what is added to it there
@@ -33,7 +33,7 @@ class Rebase(Transform):
         s = kernel.statements[i]
         x = s.sources[0]
         if not _widened(kernel, s) or not isinstance(x, Access):
-            raise ValueError(f"'{self.law}' does not apply at {site}")
+            raise NoSite(f"'{self.law}' does not apply at {site}")
         (dtype, more), taken = OTHER[kernel.buffer(x.buffer).dtype], names_in(kernel)
         whole = kernel.buffer(x.buffer).role in ("in", "const")
         one = box_copy(kernel, x.buffer, lambda at: at) if whole else s

@@ -9,7 +9,7 @@ from isam.ir.dtype import DTYPES
 from isam.ir.kernel import Access, Buffer, Kernel, Literal, Source, Statement
 from isam.ir.mismatch import Mismatch
 from isam.transforms.edit import accesses, fresh, names_in, splice
-from isam.transforms.law import Correspondence, Rewrite, Site, Transform
+from isam.transforms.law import Correspondence, NoSite, Rewrite, Site, Transform
 from isam.transforms.values.casts import DIGITS, LEAST, MOST, holds
 from isam.transforms.values.fold import is_exact
 
@@ -45,7 +45,7 @@ class Widen(Transform):
         i, dtype = site["statement"], site["dtype"]
         s = kernel.statements[i]
         if not _same(kernel, s, dtype):
-            raise ValueError(f"'{self.law}' does not apply at {site}")
+            raise NoSite(f"'{self.law}' does not apply at {site}")
         shape, taken = kernel.buffer(s.dest.buffer).shape, names_in(kernel)
         made: list[Buffer] = []
         lines: list[Statement] = []

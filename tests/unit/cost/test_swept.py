@@ -8,7 +8,7 @@ import pytest
 
 from isam.cost.swept import waiting
 from isam.ir.text import parse_kernel
-from isam.scheduler.plans.traffic import given, levels
+from isam.system.hierarchy import given, levels
 from tests.pipeline import compiled, simulated
 
 HOST = simulated("host-avx512")

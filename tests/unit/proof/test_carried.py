@@ -3,6 +3,7 @@ semantics of instructions makes of them. What is said is on record; that it is r
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,16 +12,18 @@ from typing import Any
 import pytest
 
 from isam.ir.affine import Affine
+from isam.ir.dataflow import mask_of, order_of, ordered
 from isam.ir.kernel import Kernel
 from isam.ir.mapping import Mapping, OperandMap
 from isam.ir.normal import normal_form
 from isam.ir.text import parse_instruction, parse_kernel
 from isam.mapper import match
-from isam.proof.carried import Unfit, carried
+from isam.proof.carried import Unfit, carried, in_order
 from isam.proof.equivalence import equivalent
 from isam.proof.semantics import compare
 from isam.system.load import load_system
 from tests.corpus import CASES
+from tests.random_kernels import random_kernel
 from tests.unit.proof.test_checker import ADDED, SHIFTED, SIZES, STENCIL, made
 from tests.unit.proof.verdicts import on_record
 
@@ -196,3 +199,24 @@ def test_statements_that_cannot_be_carried_out_together() -> None:
             last = len(some.statements) - 1
             said = told(some, (replace(m, statements=(first, last)),))
             assert (said == f"Unfit: {why}") is (first == 0), said
+
+
+def test_units_come_in_the_order_that_the_mapper_gives_them() -> None:
+    """Two ways to say it: by what each buffer's writers wait for here, by closed sets of dependences there."""
+    rng, circles = random.Random(3), 0
+    for n in range(300):
+        statements = random_kernel(n)[0].statements
+        if len(statements) < 3:
+            continue
+        units: list[list[int]] = [[] for _ in range(rng.randint(1, len(statements)))]
+        for i in range(len(statements)):
+            rng.choice(units).append(i)
+        units = [u for u in units if u]
+        expected = ordered([mask_of(u) for u in units], order_of(statements))
+        if expected is None:
+            circles += 1
+            with pytest.raises(Unfit, match="no order of the calls"):
+                in_order(units, statements)
+        else:
+            assert in_order(units, statements) == expected
+    assert 20 < circles < 200

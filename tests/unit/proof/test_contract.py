@@ -264,7 +264,6 @@ FREE = {
                     "of the code that is made of a schedule, or of where a text comes from"),
     "Instruction.body": "what it computes: obligations 1 to 3, and limits of sizes, have tests of their own",
     "Instruction.ulp": "of values, not of schedules",
-    "Memory.everyone": "of no description: the scheduler's, which keeps room as strictly aligned as any operand asks",
 }  # fmt: skip
 NOT_YET = {
     "Memory.kind": "which of the fields above are of a memory at all",

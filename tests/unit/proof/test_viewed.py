@@ -11,7 +11,7 @@ from isam.ir.kernel import Access
 from isam.ir.text import parse_kernel
 from isam.proof.equivalence import equivalent
 from isam.proof.viewed import in_rows
-from isam.transforms.law import Site
+from isam.transforms.law import NoSite, Site
 from isam.transforms.staging import viewable
 from isam.transforms.structure.dimensions import SplitDimension
 from isam.transforms.structure.fuse import FuseDimensions
@@ -89,7 +89,7 @@ def test_what_cannot_be_seen_otherwise_is_refused():
                           "    t[i, j] = x[i, j]\n    y[i, j] = t[i, j]\n")  # fmt: skip
     assert not any(viewable(b) for b in kernel.buffers)
     for name in "xt":
-        with pytest.raises(ValueError, match="another shape"):
+        with pytest.raises(NoSite, match="another shape"):
             FuseDimensions().apply(kernel, Site.of(buffer=name, dim=0, view=True))
 
 

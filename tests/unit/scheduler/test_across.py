@@ -15,7 +15,7 @@ from isam.scheduler.plans.register import Crossed, across, blocks
 from isam.scheduler.plans.single import last_axis
 from isam.system.graph import System
 from tests.pipeline import compiled, simulated
-from tests.unit.codegen.test_llvm_turned import IN_ORDER
+from tests.unit.codegen.test_llvm_transposed import IN_ORDER
 
 PRODUCT = """kernel product(M, N, K)
   in  A: f32[M, K]

@@ -30,7 +30,7 @@ from isam.scheduler.plans.conflicts import (
 )
 from isam.scheduler.plans.register import Block, blocks, least
 from isam.scheduler.plans.sets import values_of
-from isam.scheduler.plans.traffic import HIDDEN
+from isam.system.hierarchy import HIDDEN
 from tests.pipeline import compiled, simulated
 from tests.unit.cost.test_dealt import VECTORS
 

@@ -318,7 +318,10 @@ def test_a_sum_with_hardly_less_work_than_what_goes_through_elements_is_planned_
     """Of rows of 1000 elements 63 calls take all, and 62 those in lanes that are summed apart from the rest."""
     approach = Seen()
     compiled(sources()["softmax"], {"M": 128, "N": 1000}, simulated("host-avx512"), approach)
-    group = approach.groups[-1]
+    def in_lanes(g: Group) -> bool:
+        return any(e.const == 62 for n in g.nests if n.reduced for e in n.extents.values())
+
+    group = next(filter(in_lanes, approach.groups))
     assert not max(group.nests, key=lambda n: n.work()).reduced
 
     def shorter(n: Nest) -> Nest:

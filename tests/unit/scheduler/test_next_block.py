@@ -19,10 +19,10 @@ from isam.ir.text import parse_kernel
 from isam.proof.scope import check_scope
 from isam.proof.violation import Findings
 from isam.schedule.serial import from_json, to_json
+from isam.schedule.touches import Touches
 from isam.schedule.tree import Issue, Loop, Node, Schedule, children, distinct
 from isam.scheduler.homes import LINE
 from isam.scheduler.next_block import TWICE, Spread, block_of, counted, runs, sweeps
-from isam.scheduler.touches import Touches
 from isam.system.load import load_system
 from tests.pipeline import compiled, simulated
 from tests.systems.test_serpentine import CELL, NARROW

@@ -11,8 +11,9 @@ from isam.ir.text import parse_kernel
 from isam.schedule.tree import Issue, Loop, Schedule, distinct
 from isam.scheduler.nests import Nest, nests_of
 from isam.scheduler.plans.cache import cache_blocks, slowed
-from isam.scheduler.plans.traffic import beside, beyond, volume
+from isam.scheduler.plans.traffic import beside, volume
 from isam.system.graph import System
+from isam.system.hierarchy import beyond
 from isam.system.load import load_system
 from tests.pipeline import compiled, judge, simulated
 from tests.systems.test_serpentine import NARROW

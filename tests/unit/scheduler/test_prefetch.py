@@ -16,12 +16,12 @@ from isam.codegen.llvm import to_ir
 from isam.cost.timeline import timeline
 from isam.ir.affine import Affine
 from isam.ir.text import parse_kernel
+from isam.schedule.byte_ranges import within
 from isam.schedule.serial import from_json, to_json
+from isam.schedule.touches import Touch
 from isam.schedule.tree import Bound, Issue, Loop, Operand, Place, Prefetch, Schedule, Seq, Tile, distinct
-from isam.scheduler.byte_ranges import within
 from isam.scheduler.next_block import issues
 from isam.scheduler.prefetch import AHEAD, _dense, _Prefetches
-from isam.scheduler.touches import Touch
 from tests.pipeline import compiled, simulated
 from tests.unit.test_partial import SOFTMAX, total
 

@@ -11,16 +11,18 @@ from typing import Any
 
 import pytest
 
-from isam.approach.choice import Choice
+from isam.approach.choice import Choice, Trace
 from isam.approach.shipped.greedy import Greedy
 from isam.compiler import Refused
 from isam.compiler.job import Job
 from isam.ir.dtype import ANY
 from isam.ir.instruction import Instruction
 from isam.ir.text import parse_kernel
-from isam.scheduler.move import moves_of, route, ways
+from isam.schedule.tree import Issue, distinct
+from isam.scheduler.move import moves_of, ways
 from isam.scheduler.nests import nests_of
 from isam.scheduler.plans.estimate import Machine
+from isam.scheduler.routes import Routes
 from isam.system.graph import Memory, Move, System
 from isam.system.load import load_system
 from tests.pipeline import compiled, judge
@@ -68,9 +70,10 @@ def product(system: System, sizes: tuple[int, ...] = (64, 48, 96)) -> Job:
 
 def test_a_way_is_one_that_moves_of_the_type_lead_along():
     system = beside("i8")
-    assert route(system, "dram", "ra", "i8") == ("dram", "fast", "ra")
-    assert route(system, "dram", "ra", "f32") == ("dram", "sp", "ra")
-    assert route(system, "dram", "fast", "f32") is None
+    routes = Routes(system, Trace(Greedy()))
+    assert routes.of("dram", "ra", "i8") == ("dram", "fast", "ra")
+    assert routes.of("dram", "ra", "f32") == ("dram", "sp", "ra")
+    assert routes.of("dram", "fast", "f32") is None
     assert [p.memories for p in ways(system, "dram", "ra", "f32")] == [("dram", "sp", "ra")]
     assert [m.by for m in moves_of(system, "dram", "fast", "i8")] == ["quick"]
     assert moves_of(system, "dram", "fast", "f32") == []
@@ -83,7 +86,8 @@ def test_what_a_move_takes_of_one_type_says_nothing_of_another():
     system = with_moves(TOY, [Move("dram", "sp", "quick", "dma"), Move("sp", "dram", "quick", "dma")], quick)
     job = product(system)
     assert job.cover is not None
-    model = Machine(nests_of(job.cover, system)[0], system, system.memories["sp"])
+    routes = Routes(system, Trace(Greedy()))
+    model = Machine(nests_of(job.cover, system)[0], system, routes, system.memories["sp"])
     (slow,), (fast,) = (model.way_home("sp", t) for t in ("f32", "i8"))
     assert slow.seconds(1, 1024, 1) > 10 * fast.seconds(1, 1024, 1)
     assert str(product(system).schedule) == str(product(TOY).schedule)
@@ -93,6 +97,31 @@ def test_what_a_move_takes_of_one_type_says_nothing_of_another():
 def test_nothing_is_staged_where_its_type_does_not_get(sizes: tuple[int, ...]):
     assert str(product(beside("i8"), sizes).schedule) == str(product(TOY, sizes).schedule)
     assert "fast" in str(product(beside("f32"), sizes).schedule)
+
+
+class Past(Greedy):
+    """Takes no way over one of the memories."""
+
+    def __init__(self, memory: str):
+        self.memory = memory
+
+    def route(self, choice: Choice) -> Any:
+        return next((p for p in choice.options if self.memory not in p.memories), choice.options[0])
+
+
+@pytest.mark.parametrize(("past", "over"), [("fast", "sp"), ("sp", "fast")])
+def test_plans_bring_boxes_along_the_way_that_the_approach_takes(past: str, over: str) -> None:
+    system = replace(beside("f32"), backend="simulator")
+    sizes = dict(zip("MNK", (64, 48, 96), strict=True))
+    job = compiled(PRODUCT, sizes, system, Past(past), check=True)
+    assert job.schedule is not None
+    touched = {o.place.memory for n in distinct(job.schedule.call) if isinstance(n, Issue) for o in n.operands}
+    assert over in touched
+    assert past not in touched
+    asked = [(d.context["from"], d.context["to"], d.context["dtype"]) for d in job.trace.decisions
+             if d.point == "route"]  # fmt: skip
+    assert len(asked) == len(set(asked))
+    judge(PRODUCT, sizes, job)
 
 
 class Wayward(Greedy):

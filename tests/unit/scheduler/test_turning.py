@@ -12,11 +12,11 @@ from isam.approach.choice import Choice, Trace
 from isam.approach.shipped.greedy import Greedy
 from isam.ir.affine import Affine
 from isam.ir.text import parse_kernel
+from isam.schedule.byte_ranges import ByteRange
+from isam.schedule.touches import Step, Touch
 from isam.schedule.tree import Bound, Issue, Loop, Seq, distinct
 from isam.scheduler import serpentine
-from isam.scheduler.byte_ranges import ByteRange
 from isam.scheduler.serpentine import with_serpentines
-from isam.scheduler.touches import Step, Touch
 from isam.system.load import load_system
 from tests.pipeline import compiled
 from tests.systems.test_serpentine import CELL, NARROW, turned

@@ -7,7 +7,7 @@ import pytest
 from isam.ir.kernel import Kernel
 from isam.ir.text import parse_kernel
 from isam.proof.equivalence import equivalent
-from isam.transforms.law import Site
+from isam.transforms.law import NoSite, Site
 from isam.transforms.structure.fuse import FuseAxes, FuseDimensions
 
 WINDOWS = parse_kernel("""kernel windows()
@@ -37,16 +37,16 @@ def test_the_statements_named_have_one_axis_and_the_others_two():
 
 @pytest.mark.parametrize(("buffers", "statements"), [("zwy", (0, 1)), ("zw", (1,)), ("wy", (1,))])
 def test_where_some_row_does_not_go_on_from_the_one_before_it_is_refused(buffers: str, statements: tuple[int, ...]):
-    with pytest.raises(ValueError, match="fuse-axes"):
+    with pytest.raises(NoSite, match="fuse-axes"):
         in_rows(WINDOWS, buffers, *statements)
 
 
 def test_statements_that_lack_an_axis_are_refused():
     kernel = parse_kernel("kernel k()\n  in  x: f32[4]\n  out y: f32[4]\n  forall h < 4\n    y[h] = x[h] + 1\n")
-    with pytest.raises(ValueError, match="fuse-axes"):
+    with pytest.raises(NoSite, match="fuse-axes"):
         FuseAxes().apply(kernel, Site.of(outer="h", inner="v", statements=(0,)))
 
 
 def test_no_statements_at_all_are_refused():
-    with pytest.raises(ValueError, match="fuse-axes"):
+    with pytest.raises(NoSite, match="fuse-axes"):
         FuseAxes().apply(WINDOWS, Site.of(outer="h", inner="v", statements=()))

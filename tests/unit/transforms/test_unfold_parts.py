@@ -6,7 +6,7 @@ import pytest
 
 from isam.ir.text import parse_kernel
 from isam.proof.equivalence import equivalent
-from isam.transforms.law import Site
+from isam.transforms.law import NoSite, Site
 from isam.transforms.structure.unfold import Unfold
 
 WINDOWS = parse_kernel("""kernel windows()
@@ -40,5 +40,5 @@ def test_dimensions_in_an_order(order: tuple[str, ...]):
 def test_an_axis_of_two_dimensions_is_refused():
     kernel = parse_kernel("kernel k()\n  in  x: f32[4, 7]\n  out y: f32[4]\n  forall v < 4\n    y[v] = 0\n"
                           "  forall v < 4, s < 4\n    y[v] += x[v, v + s]\n")  # fmt: skip
-    with pytest.raises(ValueError, match="another one"):
+    with pytest.raises(NoSite, match="another one"):
         Unfold().apply(kernel, Site.of(statement=1, source=0, dim=1))

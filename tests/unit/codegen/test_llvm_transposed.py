@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import isam
-from isam.codegen.llvm import to_ir, turned
+from isam.codegen.llvm import to_ir, transposed
 from isam.codegen.llvm.irtext import Function, Module
 from isam.codegen.llvm.lower import Lowering
 from isam.ir.affine import Affine
@@ -55,17 +55,17 @@ def ir(schedule: Schedule) -> str:
     return to_ir(schedule)[0]
 
 
-def found(schedule: Schedule) -> list[tuple[Loop, list[turned.Square]]]:
+def found(schedule: Schedule) -> list[tuple[Loop, list[transposed.Square]]]:
     """Loops that copy rows to columns, and the squares of several of their iterations."""
     low = lowering(schedule)
     loops = [n for n in distinct(schedule.call) if isinstance(n, Loop)]
-    return [(n, squares(low, several[0])) for n in loops if (several := turned.together(low, n)) is not None]
+    return [(n, squares(low, several[0])) for n in loops if (several := transposed.together(low, n)) is not None]
 
 
-def squares(low: Lowering, node: Node) -> list[turned.Square]:
+def squares(low: Lowering, node: Node) -> list[transposed.Square]:
     """Those of all sequences within a node."""
     parts = [n for n in distinct(node) if isinstance(n, Seq)]
-    return list({id(s): s for p in parts for s in turned.squares(low, p.children).values()}.values())
+    return list({id(s): s for p in parts for s in transposed.squares(low, p.children).values()}.values())
 
 
 @pytest.mark.parametrize("lanes", [4, 8, 16, 32])
@@ -73,10 +73,10 @@ def squares(low: Lowering, node: Node) -> list[turned.Square]:
 def test_columns_of_a_square(lanes, missing):
     """The shuffles, carried out on the names of words, make columns of rows; log2(lanes) of them for each column."""
     fn = Function(Module(), "square", [])
-    rows = [f"%r{i}" if i < lanes - missing else turned.ZERO for i in range(lanes)]
-    columns = turned._square(fn, rows, "i32", lanes)
-    values = {r: [(i, c) for c in range(lanes)] for i, r in enumerate(rows) if r != turned.ZERO}
-    values[turned.ZERO] = [None] * lanes
+    rows = [f"%r{i}" if i < lanes - missing else transposed.ZERO for i in range(lanes)]
+    columns = transposed._square(fn, rows, "i32", lanes)
+    values = {r: [(i, c) for c in range(lanes)] for i, r in enumerate(rows) if r != transposed.ZERO}
+    values[transposed.ZERO] = [None] * lanes
     count = 0
     for line in fn.text().splitlines():
         if m := _SHUFFLE.search(line):
@@ -198,12 +198,12 @@ def test_what_is_no_such_copy():
         "a loop that begins elsewhere every time": replace(loop, body=inner(var)),
         "a loop with two bounds": replace(loop, body=inner(Affine(), Affine())),
     }  # fmt: skip
-    assert turned.together(low, loop)
-    assert turned.together(low, replace(loop, body=inner(Affine())))
+    assert transposed.together(low, loop)
+    assert transposed.together(low, replace(loop, body=inner(Affine())))
     steps = {"two places", "a load alone", "a store first", "another tile", "other lanes", "another register",
              "something before"}
     for what, changed in turned_not.items():
-        got = turned.together(low, changed)
+        got = transposed.together(low, changed)
         assert (got is not None) == (what in steps), what
         if got is not None:  # more than copies: one iteration after the other
             own = [n.instruction for n in leaves(changed.body)]
@@ -217,8 +217,8 @@ def test_rows_on_both_sides_are_no_columns():
     store = [p for p in leaves(loop.body) if isinstance(p, Issue)][1]
     flat_rows = other(loop, lambda p: in_memory(p, lambda o: strided(o, 1, 4))
                       if p.instruction == store.instruction else p)  # fmt: skip
-    assert turned.together(lowering(schedule), loop)
-    assert not turned.together(lowering(schedule), flat_rows)
+    assert transposed.together(lowering(schedule), loop)
+    assert not transposed.together(lowering(schedule), flat_rows)
 
 
 def test_squares_have_room_in_registers():
@@ -228,8 +228,8 @@ def test_squares_have_room_in_registers():
     load = next(p for p in leaves(loop.body) if isinstance(p, Issue))
     assert load.operands[0].tile.shape == (16, 2)
     wide = replace(load, operands=tuple(replace(o, tile=o.tile._replace(shape=(16, 4))) for o in load.operands))
-    assert turned.across(low, load)
-    assert turned.across(low, wide) is None
+    assert transposed.across(low, load)
+    assert transposed.across(low, wide) is None
 
 
 @pytest.mark.parametrize(("dtypes", "how", "align"), [
@@ -347,13 +347,13 @@ def shifted(issue: Issue, by: int | Affine) -> Issue:
 
 
 def sizes_of(low: Lowering, calls: Sequence[Node]) -> list[int]:
-    found = {id(s): s for s in turned.squares(low, calls).values()}
+    found = {id(s): s for s in transposed.squares(low, calls).values()}
     return sorted(len(s.calls) for s in found.values())
 
 
 def test_squares_of_reads():
     low, calls = body("read")
-    loads = [c for c in calls if turned.across(low, c)]
+    loads = [c for c in calls if transposed.across(low, c)]
     stores = [c for c in calls if c.operands[-1].place.base == "Y"]
     assert len(loads) == 16
     assert sizes_of(low, loads) == [16]
@@ -376,7 +376,7 @@ def test_squares_of_reads():
 def test_places_are_not_mixed():
     """Every other neighbour is of another array."""
     low, calls = body("read")
-    loads = [c for c in calls if turned.across(low, c)]
+    loads = [c for c in calls if transposed.across(low, c)]
     theirs = [in_memory(c, lambda o: elsewhere(o, "Z")) if n % 2 else c for n, c in enumerate(loads)]
     assert not sizes_of(low, theirs)
     far = [shifted(c, Affine.of("z") * 4096) if n % 2 else c for n, c in enumerate(loads)]
@@ -388,18 +388,18 @@ def test_places_are_not_mixed():
 
 def test_squares_need_a_power_of_two(monkeypatch):
     low, calls = body("read")
-    moved = {id(c): a for c in calls if (a := turned.across(low, c))}
+    moved = {id(c): a for c in calls if (a := transposed.across(low, c))}
     loads = [c for c in calls if id(c) in moved]
-    monkeypatch.setattr(turned, "across", lambda _, c: moved.get(id(c)))
-    assert turned.squares(low, loads)
+    monkeypatch.setattr(transposed, "across", lambda _, c: moved.get(id(c)))
+    assert transposed.squares(low, loads)
     for lanes in (12, 2):
         monkeypatch.setattr(low, "lanes", lanes)
-        assert not turned.squares(low, loads)
+        assert not transposed.squares(low, loads)
 
 
 def test_squares_of_writes():
     low, calls = body("written")
-    stores = [c for c in calls if turned.across(low, c)]
+    stores = [c for c in calls if transposed.across(low, c)]
     assert len(stores) == 16
     assert sizes_of(low, stores) == [16]
     reading = in_memory(next(c for c in calls if c.is_move and c not in stores), lambda o: elsewhere(o, "Y"))
@@ -420,17 +420,17 @@ def test_squares_of_writes():
 def test_squares_that_read_and_write_one_array_do_not_mix():
     """The first of the calls that read would be before the last of those that write, and take all that others read."""
     low, calls = body("written")
-    stores = [c for c in calls if turned.across(low, c)][:8]
+    stores = [c for c in calls if transposed.across(low, c)][:8]
     low, calls = body("read")
     places = [c.operands[1].place for c in stores]
     row = places[0].strides[0]
-    loads = [c for c in calls if turned.across(low, c)]
+    loads = [c for c in calls if transposed.across(low, c)]
     same = [replace(c, operands=(replace(c.operands[0], place=p), c.operands[1]))
             for c, p in zip(loads, places, strict=False)]  # fmt: skip
     loads = [shifted(c, 16 * row) for c in same]
     assert sizes_of(low, [*stores, *loads]) == [8, 8]
     mixed = [c for pair in zip(stores, loads, strict=True) for c in pair]
-    (square,) = {id(s): s for s in turned.squares(low, mixed).values()}.values()
+    (square,) = {id(s): s for s in transposed.squares(low, mixed).values()}.values()
     assert not square.first.reads
     mixed = [c for pair in zip(stores, same, strict=True) for c in pair]
     assert not sizes_of(low, mixed), "what is written is read"
@@ -439,25 +439,25 @@ def test_squares_that_read_and_write_one_array_do_not_mix():
 def test_rows_of_reads_may_share_words():
     """Windows of a row: every element is read once for each."""
     low, calls = body("read")
-    loads = [in_memory(c, lambda o: strided(o, 0, 24)) for c in calls if turned.across(low, c)]
+    loads = [in_memory(c, lambda o: strided(o, 0, 24)) for c in calls if transposed.across(low, c)]
     assert sizes_of(low, loads) == [16]
-    few = [in_memory(c, lambda o: strided(o, 0, 8)) for c in calls if turned.across(low, c)]
+    few = [in_memory(c, lambda o: strided(o, 0, 8)) for c in calls if transposed.across(low, c)]
     assert not sizes_of(low, few), "what is a few words apart is loaded as whole vectors"
 
 
 def test_what_is_not_moved_across_rows(monkeypatch):
     low, calls = body("read")
-    load = next(c for c in calls if turned.across(low, c))
+    load = next(c for c in calls if transposed.across(low, c))
     near = Prefetch(Affine((), 4096), "l1")
-    assert turned.across(low, replace(load, prefetch=near)) is None
-    assert turned.across(low, in_memory(load, lambda o: strided(o, 0, 4))) is None
+    assert transposed.across(low, replace(load, prefetch=near)) is None
+    assert transposed.across(low, in_memory(load, lambda o: strided(o, 0, 4))) is None
     few = replace(load, operands=tuple(replace(o, tile=o.tile._replace(shape=(2, 1))) for o in load.operands))
-    assert turned.across(low, few) is None
+    assert transposed.across(low, few) is None
     with monkeypatch.context() as filling:
         filling.setitem(vars(low.schedule.system.instructions[load.instruction]), "fill", 0)
-        assert turned.across(low, load) is None, "it fills what is beyond the rows"
+        assert transposed.across(low, load) is None, "it fills what is beyond the rows"
     computed = next(c for c in calls if not c.is_move)
-    assert turned.across(low, computed) is None
+    assert transposed.across(low, computed) is None
 
 
 IN_ORDER = """kernel in_order(M, K)
@@ -487,7 +487,8 @@ def test_iterations_that_copy_several_neighbours_are_fewer_at_once():
     schedule = compiled(parse_kernel(IN_ORDER), {"M": 1024, "K": 1024}, simulated("host-avx512")).schedule
     assert schedule is not None
     low = lowering(schedule)
-    ((several, times),) = [t for n in distinct(schedule.call) if isinstance(n, Loop) and (t := turned.together(low, n))]
+    loops = [n for n in distinct(schedule.call) if isinstance(n, Loop)]
+    ((several, times),) = [t for n in loops if (t := transposed.together(low, n))]
     assert times == 4, "of four rows each"
     assert [len(s.calls) for s in squares(low, several)] == [16]
     assert "masked.scatter" not in to_ir(schedule)[0]

@@ -1,6 +1,6 @@
 """Which bytes calls touch in addressed memory, and how that goes on in the loops around them: one description, of which
-both those ask who look for what caches may be asked for (``prefetch.py``) and for loops that may turn
-(``serpentine.py``)."""
+those ask who look for what caches may be asked for (`isam.scheduler.prefetch`), for loops that may turn
+(`isam.scheduler.serpentine`), and for how long loops wait for caches (`isam.cost.swept`)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
+from isam.schedule.byte_ranges import ByteRange, merged
 from isam.schedule.fills import reach
 from isam.schedule.literals import is_literal
 from isam.schedule.liveness import Flow
 from isam.schedule.tree import Issue, Loop, Node, Operand, Schedule, children
-from isam.scheduler.byte_ranges import ByteRange, merged
 
 MOST, FEW = 2048, 64  # places in a base that are told apart, of a call that writes and of one that reads
 

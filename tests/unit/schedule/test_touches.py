@@ -12,8 +12,8 @@ from isam.ir.dtype import size_of
 from isam.ir.text import parse_kernel
 from isam.schedule.literals import is_literal
 from isam.schedule.liveness import Flow
+from isam.schedule.touches import Base, Touches
 from isam.schedule.tree import Issue, Loop, Node, Schedule, children
-from isam.scheduler.touches import Base, Touches
 from isam.system.load import load_system
 from tests.pipeline import compiled
 from tests.systems.test_serpentine import CELL, NARROW, ROWS
