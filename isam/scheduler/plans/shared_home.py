@@ -19,14 +19,15 @@ from isam.scheduler.plans.traffic import volume
 from isam.system.graph import MANAGED, System
 
 FEW = 8  # blocks of registers per way of dealing
-MEETING = 6000.0  # relative cycles until all instances have begun and ended (measured: 1.5 to 2 microseconds)
+MEETING = 6000.0  # relative cycles until all threads have begun and ended (measured: 1.5 to 2 microseconds)
 RATE = 8  # bytes that come from beyond an instance's own caches in a relative cycle
-APART = 1.5  # times that calls take whose results lie in pieces between those of others (measured: 1.3 to 1.8)
+APART = 1.5  # times that calls of threads take whose results lie between those of others (measured: 1.3 to 1.8)
 
 
 def side_by_side(group: Group, system: System, bindable: frozenset[str]) -> list[tuple[Plan, float]]:
     """Plans with their predicted relative cycles; none where the registers of the main nest are there once. Of ways to
-    deal, what an instance has to fetch more than with the best of them counts."""
+    deal, what an instance has to fetch more than with the best of them counts. Threads have to meet, and share lines;
+    instances that one schedule drives do not."""
     own = (m for m in operand_memories(group.main, system) if system.replica_of(m) is not None)
     memory = next(own, None)
     if memory is None:
@@ -34,15 +35,17 @@ def side_by_side(group: Group, system: System, bindable: frozenset[str]) -> list
     ways = [d for d in dealings(group, group.main, system, system.memories[memory]) if d]
     parts = [_part(group, d) for d in ways]
     fetched = [_bytes(p.main) / RATE for p in parts]
+    threads = bool(ways) and system.replicas[ways[0][0][2].group].threads
+    meeting = MEETING if threads else 0.0
     out = []
     for dealing, part, n in zip(ways, parts, fetched, strict=True):
         main = part.main
-        slower = 1.0 if _in_a_row(group.main, dealing) else APART
+        slower = APART if threads and not _in_a_row(group.main, dealing) else 1.0
         for block in spread(blocks(main, system, least(part, main)), part, main, system, bindable, FEW):
             plan = _dealt(blocked(part, main, block, system, bindable), group, dealing, system)
             if plan is not None:
                 work = main.work() * _longest(plan, dealing)
-                out.append((plan, slower * block.cost * work + MEETING + n - min(fetched)))
+                out.append((plan, slower * block.cost * work + meeting + n - min(fetched)))
     return out
 
 

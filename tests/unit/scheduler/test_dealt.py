@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -11,9 +12,11 @@ from isam.ir.text import parse_kernel
 from isam.proof.flat import check_flat
 from isam.proof.tree import check_tree
 from isam.schedule.tree import Issue, Loop, Node, Schedule, Seq, distinct
+from isam.system.groups import Replica
 from isam.system.load import load_system
 from tests.campaign import one
 from tests.machines import CROWD
+from tests.machines.small import CLIP, instruction, small
 from tests.pipeline import compiled, judge
 
 PRODUCT = isam.einsum("mk,kn->mn")
@@ -90,6 +93,22 @@ def test_a_reduction_is_not_dealt():
     judge(kernel, {}, job)
     assert job.schedule is not None
     assert not any(isinstance(n, Loop) and n.deal for n in distinct(job.schedule.call))
+
+
+@pytest.mark.parametrize(("threads", "used"), [(False, 4), (True, 1)])
+def test_only_threads_have_to_meet(threads, used):
+    """Instances that one schedule drives begin at once: four share what a thread alone would have done before others
+    were there. Calls find their operands in a memory that home feeds."""
+    clip = instruction("clip(M <= 8, N <= 8)", CLIP, "homes: [near]")
+    one = small("quads", {"near": "capacity: 4 KiB"}, ["dram <-> near"], clip)
+    machine = replace(one, replicas={"quad": Replica("quad", 4, ("near",), ("pe", "dma"), threads)})
+    kernel = parse_kernel("kernel relu(M, N)\n  in  x: f32[M, N]\n  out y: f32[M, N]\n"
+                          "  forall i < M, j < N\n    y[i, j] = max(x[i, j], 0)\n")  # fmt: skip
+    job = compiled(kernel, {"M": 64, "N": 32}, machine, check=True)
+    judge(kernel, {"M": 64, "N": 32}, job)
+    assert job.schedule is not None
+    dealt = [n for n in distinct(job.schedule.call) if isinstance(n, Loop) and n.deal]
+    assert (dealt[0].trip if dealt else 1) == used
 
 
 def test_the_slow_judge_agrees():
