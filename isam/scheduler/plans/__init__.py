@@ -13,7 +13,7 @@ from isam.scheduler.plan import Group, Plan, in_order
 from isam.scheduler.plans.boxes import NOTHING, Lasting
 from isam.scheduler.plans.conflicts import spread
 from isam.scheduler.plans.dealing import Dealing
-from isam.scheduler.plans.register import across, blocks, least, operand_memories
+from isam.scheduler.plans.register import across, blocks, least, operand_memories, passing
 from isam.scheduler.plans.shared_home import side_by_side
 from isam.scheduler.plans.single import blocked, plain, whole
 from isam.scheduler.plans.staged import between, staged
@@ -39,7 +39,8 @@ def plans(
     out: list[tuple[Plan, float]] = [(plain(group), float(1 << 60))]
     if operand_memories(main, system):
         most, apart = (CACHED, across(group, main)) if caches(system) else (MOST, [])
-        found = spread(blocks(main, system, least(group, main), apart), group, main, system, bindable, most)
+        found = blocks(main, system, least(group, main), apart, passing(group, main, system))
+        found = spread(found, group, main, system, bindable, most)
         ways: list[tuple[Plan, float]] = []
         for memory in between(main, system):
             kept = lasting if lasting.memory in ("", memory.name) else NOTHING

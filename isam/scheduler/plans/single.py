@@ -13,7 +13,7 @@ from isam.scheduler.nests import Nest
 from isam.scheduler.plan import Group, Members, Plan, one_order
 from isam.scheduler.plans.cache import outer_blocks
 from isam.scheduler.plans.pack import packs, repack, turned
-from isam.scheduler.plans.register import Block, Room, across, axes_of, completed, crossed, steps, unroll_order
+from isam.scheduler.plans.register import Block, Room, across, axes_of, completed, crossed, passing, steps, unroll_order
 from isam.scheduler.plans.traffic import WORTH_PACKING, brought, caches, outside
 from isam.system.graph import System
 
@@ -156,7 +156,7 @@ def blocked(group: Group, main: Nest, block: Block, system: System, bindable: fr
     rows = rows_apart(group, main, width, system)
     order += alongside(group, main, per, system, rows)
     sums = [a for n in group.nests for a in n.reduced if a not in main.axes and a not in n.mapped]
-    unroll = [*reduced, *dict.fromkeys(sums), *unroll_order(main, per, Room(main, system))]
+    unroll = [*reduced, *dict.fromkeys(sums), *unroll_order(main, per, Room(main, system, passing(group, main, system)))]
     plan = Plan(group, tuple(dict.fromkeys(order)), tuple(unroll), (), note=f"block {block.tiles}")
     apart = turned(group, main, width, system, bindable)
     if not caches(system):

@@ -32,7 +32,7 @@ from isam.scheduler.plans.boxes import (
 from isam.scheduler.plans.dealing import Dealing, dealings
 from isam.scheduler.plans.divided import Divided
 from isam.scheduler.plans.estimate import Estimate, Machine
-from isam.scheduler.plans.register import Block, Room, axes_of, steps, unroll_order
+from isam.scheduler.plans.register import Block, Room, axes_of, passing, steps, unroll_order
 from isam.system.graph import Memory, System
 
 BLOCKS = 6  # register blocks tried: so many of the best, and of those that bring the fewest tiles per call
@@ -73,7 +73,7 @@ def staged(
 ) -> list[tuple[Plan, float]]:
     """Plans that bring boxes to a memory ahead of their use, with their predicted seconds, in no particular order.
     ``dealing``: of all of them, if that is given; ``near``: what is at home near, and is not brought."""
-    machine = Machine(main, system, memory, frozenset(near))
+    machine = Machine(main, system, memory, frozenset(near), passing(group, main, system))
     uses = {b: u for b, u in _passing(group, main, system, memory).items() if b not in near}
     bands = _bands(main, memory, uses)
     ways = dealings(group, main, system, memory) if dealing is None else [dealing]
