@@ -13,6 +13,7 @@ from isam.scheduler.plan import Group, Plan, in_order
 from isam.scheduler.plans.boxes import NOTHING, Lasting
 from isam.scheduler.plans.conflicts import spread
 from isam.scheduler.plans.dealing import Dealing
+from isam.scheduler.plans.kept import with_whole_rows
 from isam.scheduler.plans.register import across, blocks, least, operand_memories, passing
 from isam.scheduler.plans.shared_home import side_by_side
 from isam.scheduler.plans.single import blocked, plain, whole
@@ -48,7 +49,7 @@ def plans(
         out += sorted(ways, key=lambda w: w[1])[:MOST]
         for block in () if ways else found:
             plan = blocked(group, main, block, system, bindable)
-            out.append((plan, block.cost * main.work()))
+            out += with_whole_rows(plan, block.cost * main.work(), block, system)
         out += [] if ways else side_by_side(group, system, bindable)
     else:
         out.append((whole(group, main, system, bindable), float(main.calls())))

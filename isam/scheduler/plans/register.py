@@ -20,6 +20,7 @@ from isam.scheduler.trim import segments
 from isam.system.graph import System
 
 FEW = 8  # calls of a block without a sum: enough to hide their latency
+ITERATION = 2.0  # what a block without a sum costs beside its calls
 NOTHING: Mapping[str, int] = MappingProxyType({})
 
 
@@ -248,7 +249,7 @@ class Costs:
         if not self.reducing:
             lines = sum([r.vector / min(r.near, per.get(r.axis, 1) * self.nest.unit(r.axis)) for r in self.apart])
             traffic = (ins + outs) / calls + lines
-            return waste * (traffic + 2.0 / calls)
+            return waste * (traffic + ITERATION / calls)
         latency = 8.0 / min(8, calls)  # independent accumulators hide the latency of the unit
         return waste * (max(1.0, 1.1 * ins / calls) + 0.15 * ins / calls + 0.15 * (latency - 1) + 0.02 * outs / calls)
 

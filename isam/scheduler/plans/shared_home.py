@@ -13,6 +13,7 @@ from isam.scheduler.nests import Nest
 from isam.scheduler.plan import Group, Plan, StagedBox
 from isam.scheduler.plans.conflicts import spread
 from isam.scheduler.plans.dealing import Dealing, dealings
+from isam.scheduler.plans.kept import with_whole_rows
 from isam.scheduler.plans.register import blocks, least, operand_memories
 from isam.scheduler.plans.single import blocked
 from isam.scheduler.plans.traffic import volume
@@ -42,10 +43,11 @@ def side_by_side(group: Group, system: System, bindable: frozenset[str]) -> list
         main = part.main
         slower = APART if threads and not _in_a_row(group.main, dealing) else 1.0
         for block in spread(blocks(main, system, least(part, main)), part, main, system, bindable, FEW):
-            plan = _dealt(blocked(part, main, block, system, bindable), group, dealing, system)
-            if plan is not None:
-                work = main.work() * _longest(plan, dealing)
-                out.append((plan, slower * block.cost * work + meeting + n - min(fetched)))
+            cost = slower * block.cost * main.work()
+            for mine, cycles in with_whole_rows(blocked(part, main, block, system, bindable), cost, block, system):
+                plan = _dealt(mine, group, dealing, system)
+                if plan is not None:
+                    out.append((plan, cycles * _longest(plan, dealing) + meeting + n - min(fetched)))
     return out
 
 

@@ -156,7 +156,8 @@ def blocked(group: Group, main: Nest, block: Block, system: System, bindable: fr
     rows = rows_apart(group, main, width, system)
     order += alongside(group, main, per, system, rows)
     sums = [a for n in group.nests for a in n.reduced if a not in main.axes and a not in n.mapped]
-    unroll = [*reduced, *dict.fromkeys(sums), *unroll_order(main, per, Room(main, system, passing(group, main, system)))]
+    room = Room(main, system, passing(group, main, system))
+    unroll = [*reduced, *dict.fromkeys(sums), *unroll_order(main, per, room)]
     plan = Plan(group, tuple(dict.fromkeys(order)), tuple(unroll), (), note=f"block {block.tiles}")
     apart = turned(group, main, width, system, bindable)
     if not caches(system):
