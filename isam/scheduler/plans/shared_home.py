@@ -14,7 +14,7 @@ from isam.scheduler.plan import Group, Plan, StagedBox
 from isam.scheduler.plans.conflicts import spread
 from isam.scheduler.plans.dealing import Dealing, dealings
 from isam.scheduler.plans.kept import with_whole_rows
-from isam.scheduler.plans.register import blocks, least, operand_memories
+from isam.scheduler.plans.register import blocks, least, operand_memories, passing
 from isam.scheduler.plans.single import blocked
 from isam.scheduler.plans.traffic import volume
 from isam.system.graph import MANAGED, System
@@ -42,7 +42,8 @@ def side_by_side(group: Group, system: System, bindable: frozenset[str]) -> list
     for dealing, part, n in zip(ways, parts, fetched, strict=True):
         main = part.main
         slower = APART if threads and not _in_a_row(group.main, dealing) else 1.0
-        for block in spread(blocks(main, system, least(part, main)), part, main, system, bindable, FEW):
+        found = blocks(main, system, least(part, main), beside=passing(part, main, system))
+        for block in spread(found, part, main, system, bindable, FEW):
             cost = slower * block.cost * main.work()
             for mine, cycles in with_whole_rows(blocked(part, main, block, system, bindable), cost, block, system):
                 plan = _dealt(mine, group, dealing, system)

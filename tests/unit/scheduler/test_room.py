@@ -130,3 +130,42 @@ def test_a_block_leaves_room_for_what_other_nests_bring_there():
     judge(kernel, sizes, job)
     assert job.schedule is not None
     assert timeline(job.schedule).edges["sums", "dram"].bytes == 64 * 64 * 4
+
+
+ROW_PRODUCT = """
+  in    x: f32[K]
+  in    W: f32[K, N]
+  inout y: f32[N]
+  forall j < N, k < K
+    y[j] += x[k] * W[k, j]
+"""
+ZERO_N = """
+  out D: f32[N]
+  forall j < N
+    D[j] = 0
+"""
+ROW_CLIP = """
+  in  A: f32[N]
+  out D: f32[N]
+  forall j < N
+    D[j] = max(A[j], 0)
+"""
+
+
+def test_what_has_room_stays_though_another_memory_is_crowded():
+    """A block of results takes their memory twice, before and after they are clipped; the weights, which have one for
+    themselves, wait there for the next block."""
+    homes = "homes: {x: [left], W: [right], y: [sums]}"
+    of_rows = instruction("mac(K <= 8, N <= 8)", ROW_PRODUCT, homes)
+    others = (instruction(f"{n}(N <= 8)", t, "homes: [sums]") for n, t in (("zero", ZERO_N), ("clip", ROW_CLIP)))
+    memories = {"left": "capacity: 4 KiB", "right": "cells: 2, cell: 256 B", "sums": "capacity: 1 KiB"}
+    machine = small("rows", memories, ["dram -> left", "dram -> right", "dram <-> sums"], of_rows, *others)
+    kernel = parse_kernel("kernel layer(M, N, K)\n  in  x: f32[M, K]\n  in  w: f32[K, N]\n  out y: f32[M, N]\n"
+                          "  forall i < M, j < N\n    t[i, j] = 0\n"
+                          "  forall i < M, j < N, k < K\n    t[i, j] += x[i, k] * w[k, j]\n"
+                          "  forall i < M, j < N\n    y[i, j] = max(t[i, j], 0)\n")  # fmt: skip
+    sizes = {"M": 96, "N": 8, "K": 8}
+    job = compiled(kernel, sizes, machine, check=True)
+    judge(kernel, sizes, job)
+    assert job.schedule is not None
+    assert timeline(job.schedule).edges["dram", "right"].bytes == 8 * 8 * 4
