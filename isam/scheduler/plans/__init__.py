@@ -13,6 +13,7 @@ from isam.scheduler.plan import Group, Plan, in_order
 from isam.scheduler.plans.boxes import NOTHING, Lasting
 from isam.scheduler.plans.conflicts import spread
 from isam.scheduler.plans.dealing import Dealing
+from isam.scheduler.plans.fed import fed
 from isam.scheduler.plans.kept import with_whole_rows
 from isam.scheduler.plans.register import across, blocks, least, operand_memories, passing
 from isam.scheduler.plans.shared_home import side_by_side
@@ -40,7 +41,8 @@ def plans(
     out: list[tuple[Plan, float]] = [(plain(group), float(1 << 60))]
     if operand_memories(main, system):
         most, apart = (CACHED, across(group, main)) if caches(system) else (MOST, [])
-        found = blocks(main, system, least(group, main), apart, passing(group, main, system))
+        beside = passing(group, main, system)
+        found = blocks(main, system, least(group, main), apart, beside, fed(main, system, 1))
         found = spread(found, group, main, system, bindable, most)
         ways: list[tuple[Plan, float]] = []
         for memory in between(main, system):

@@ -7,7 +7,7 @@ from functools import cached_property
 from itertools import product
 from math import prod
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from isam.caches import LINE
 from isam.classes import dataclass
@@ -18,6 +18,9 @@ from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plan import Group
 from isam.scheduler.trim import segments
 from isam.system.graph import System
+
+if TYPE_CHECKING:
+    from isam.scheduler.plans.fed import Fed
 
 FEW = 8  # calls of a block without a sum: enough to hide their latency
 ITERATION = 2.0  # what a block without a sum costs beside its calls
@@ -170,13 +173,13 @@ def across(group: Group, main: Nest) -> list[Crossed]:
 
 def blocks(
     nest: Nest, system: System, floor: dict[str, int], apart: Sequence[Crossed] = (),
-    beside: Mapping[str, int] = NOTHING,
+    beside: Mapping[str, int] = NOTHING, fed: Fed | None = None,
 ) -> list[Block]:  # fmt: skip
     """Register blocks that fit, best predicted cost first, among equals without a sum those along inner axes, whose
     elements lie together; ``floor``: as :func:`least` says; ``apart``: as :func:`across` does; ``beside``: as
-    :func:`passing`."""
+    :func:`passing`; ``fed``: what tiles cost beside calls, where that is known."""
     reducing = bool(nest.reduced) and prod(nest.length(a) for a in nest.reduced) > 1
-    costs = Costs(nest, Room(nest, system, beside), reducing, apart)
+    costs = Costs(nest, Room(nest, system, beside), reducing, apart, fed)
     limit = costs.room.outputs if reducing else min(costs.room.outputs, max([FEW, *(r.near for r in apart)]))
     found: list[Block] = []
     for tiles in costs.candidates(costs.axes, limit, floor):
@@ -204,10 +207,13 @@ def completed(nest: Nest, system: System, given: dict[str, int]) -> Block | None
 class Costs:
     """What register blocks of a nest cost, in relative cycles per useful call. ``reducing``: accumulators stay in the
     memories next to the unit; ``axes``: those that are not summed over; ``counts``: tiles along each; ``apart``: rows
-    that vectors go across."""
+    that vectors go across; ``fed``: as :func:`blocks` says."""
 
-    def __init__(self, nest: Nest, room: Room, reducing: bool, apart: Sequence[Crossed] = ()):
-        self.nest, self.room, self.reducing, self.apart = nest, room, reducing, apart
+    def __init__(
+        self, nest: Nest, room: Room, reducing: bool, apart: Sequence[Crossed] = (), fed: Fed | None = None
+    ):
+        self.nest, self.room, self.reducing, self.apart, self.fed = nest, room, reducing, apart, fed
+        self.rounds = prod(-(-nest.length(a) // nest.unit(a)) for a in nest.reduced)
         self.axes = [a for a in nest.axes if a not in nest.reduced]
         self.counts = {a: -(-nest.length(a) // nest.unit(a)) for a in self.axes}
         self._written = [self._along(u) for u in nest.uses if u.writes]
@@ -251,7 +257,11 @@ class Costs:
             traffic = (ins + outs) / calls + lines
             return waste * (traffic + ITERATION / calls)
         latency = 8.0 / min(8, calls)  # independent accumulators hide the latency of the unit
-        return waste * (max(1.0, 1.1 * ins / calls) + 0.15 * ins / calls + 0.15 * (latency - 1) + 0.02 * outs / calls)
+        if self.fed is None:
+            busy = max(1.0, 1.1 * ins / calls)
+        else:
+            busy = self.fed.per_call(together(self.nest, per), calls, self.rounds)
+        return waste * (busy + 0.15 * ins / calls + 0.15 * (latency - 1) + 0.02 * outs / calls)
 
     def _wasted(self, axis: str, per: int) -> float:
         """How many times as much is done along an axis, and how much more often, as with blocks that divide it."""

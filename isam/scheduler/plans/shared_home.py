@@ -13,6 +13,7 @@ from isam.scheduler.nests import Nest
 from isam.scheduler.plan import Group, Plan, StagedBox
 from isam.scheduler.plans.conflicts import spread
 from isam.scheduler.plans.dealing import Dealing, dealings
+from isam.scheduler.plans.fed import fed
 from isam.scheduler.plans.kept import with_whole_rows
 from isam.scheduler.plans.register import blocks, least, operand_memories, passing
 from isam.scheduler.plans.single import blocked
@@ -27,8 +28,8 @@ APART = 1.5  # times that calls of threads take whose results lie between those 
 
 def side_by_side(group: Group, system: System, bindable: frozenset[str]) -> list[tuple[Plan, float]]:
     """Plans with their predicted relative cycles; none where the registers of the main nest are there once. Of ways to
-    deal, what an instance has to fetch more than with the best of them counts. Threads have to meet, and share lines;
-    instances that one schedule drives do not."""
+    deal, what an instance has to fetch more than with the best of them counts where blocks do not say. Threads have to
+    meet, and share lines; instances that one schedule drives do not."""
     own = (m for m in operand_memories(group.main, system) if system.replica_of(m) is not None)
     memory = next(own, None)
     if memory is None:
@@ -42,13 +43,15 @@ def side_by_side(group: Group, system: System, bindable: frozenset[str]) -> list
     for dealing, part, n in zip(ways, parts, fetched, strict=True):
         main = part.main
         slower = APART if threads and not _in_a_row(group.main, dealing) else 1.0
-        found = blocks(main, system, least(part, main), beside=passing(part, main, system))
+        costs = fed(main, system, prod(-(-group.length(a) // m) for a, m, _ in dealing))
+        more = 0.0 if costs else n - min(fetched)
+        found = blocks(main, system, least(part, main), beside=passing(part, main, system), fed=costs)
         for block in spread(found, part, main, system, bindable, FEW):
             cost = slower * block.cost * main.work()
             for mine, cycles in with_whole_rows(blocked(part, main, block, system, bindable), cost, block, system):
                 plan = _dealt(mine, group, dealing, system)
                 if plan is not None:
-                    out.append((plan, cycles * _longest(plan, dealing) + meeting + n - min(fetched)))
+                    out.append((plan, cycles * _longest(plan, dealing) + meeting + more))
     return out
 
 
