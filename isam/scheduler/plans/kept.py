@@ -12,8 +12,8 @@ from isam.ir.dtype import size_of
 from isam.schedule.literals import is_literal
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plan import Plan, is_product
+from isam.scheduler.plans.fed import fed
 from isam.scheduler.plans.register import ITERATION, Block, axes_of
-from isam.scheduler.plans.traffic import caches
 from isam.system.graph import System
 
 CALLS = 256  # of a block that has whole rows: all of them are spelled out
@@ -24,9 +24,9 @@ def with_whole_rows(plan: Plan, cost: float, block: Block, system: System) -> li
     without caches, the one with whole rows; with what each costs. A tile that moves between nests costs a call of the
     main one, as those that are brought for one do. Of products nothing is said: what they read again is more than what
     they hand on."""
-    if caches(system) or any(map(is_product, plan.group.nests)):
-        return [(plan, cost)]
     main = plan.group.main
+    if fed(main, system, 1) is None or any(map(is_product, plan.group.nests)):
+        return [(plan, cost)]
     call = main.work() / max(1, main.calls())
     out = [(plan, cost + call * moved(plan, system))]
     rows = whole_rows(plan)
