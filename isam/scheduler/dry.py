@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import field, replace
 
 from isam.approach.choice import Choice, Trace
@@ -244,13 +245,14 @@ class DryRun:
             return units <= there.cells - state.taken(memory)
         return state.find_room(there, units) is not None
 
-    def release(self, tile: Tile, crowded: bool) -> None:
-        """After its last use in a block: copies that no later iteration can use make room at once; where the block's
-        tiles do not all fit, so do clean copies that a later iteration could have used."""
+    def release(self, tile: Tile, crowded: Collection[str]) -> None:
+        """After its last use in a block: copies that no later iteration can use make room at once; in memories that do
+        not hold all of the block's tiles, so do clean copies that a later iteration could have used."""
         for key in self.data.state.holding(tile):
             c = self.data.state.copies[key]
             inner = self.scope.names[-1] if self.scope.names else None
-            useless = self.data.lifetimes.spent(tile) if c.dirty else crowded or inner is None or mentions(tile, inner)
+            passed = key[0] in crowded or inner is None or mentions(tile, inner)
+            useless = self.data.lifetimes.spent(tile) if c.dirty else passed
             if c.stage is None and useless:
                 self.data.state.drop(key)
 

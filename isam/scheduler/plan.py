@@ -6,7 +6,7 @@ run says.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import field, replace
 from functools import cached_property
 from itertools import combinations
@@ -107,6 +107,15 @@ class Group:
     @cached_property
     def _parts(self) -> dict[tuple[str, int, int, bool], tuple[Segment, ...]]:
         return {}
+
+    def part(self, lengths: Mapping[str, int]) -> Group:
+        """The same over a block of some axes."""
+
+        def cut(n: Nest) -> Nest:
+            some = {a: Affine((), min(m, n.length(a))) for a, m in lengths.items() if a in n.extents}
+            return replace(n, extents={**n.extents, **some})
+
+        return replace(self, nests=tuple(cut(n) for n in self.nests))
 
     def unit(self, axis: str) -> int:
         """What blocks of an axis are multiples of: the largest call, and all calls in a block as they are admitted.

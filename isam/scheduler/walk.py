@@ -322,8 +322,8 @@ class Walk:
         run.data.later, run.data.wider, run.data.turns = {}, {}, Turns()
         self.lives.begin([])
 
-    def _crowded(self, calls: list[Call]) -> bool:
-        """Whether the block's tiles together exceed a memory that they must be brought to."""
+    def _crowded(self, calls: list[Call]) -> frozenset[str]:
+        """The memories that the block's tiles must be brought to and together exceed."""
         run, demand = self.run, {}
         for nest, _, _, tiles in calls:
             for u, t in zip(nest.uses, tiles, strict=True):
@@ -332,7 +332,7 @@ class Walk:
         total: dict[str, int] = {}
         for (memory, _, _), n in demand.items():
             total[memory] = total.get(memory, 0) + n
-        return any(n > (run.system.memories[m].limit) for m, n in total.items())
+        return frozenset(m for m, n in total.items() if n > run.system.memories[m].limit)
 
     def _calls(self, member: int, env: Env) -> list[Call]:
         """The calls of one nest; a block is run from several states, but its calls are the same."""

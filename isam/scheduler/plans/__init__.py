@@ -13,8 +13,10 @@ from isam.scheduler.plan import Group, Plan, in_order
 from isam.scheduler.plans.boxes import NOTHING, Lasting
 from isam.scheduler.plans.conflicts import spread
 from isam.scheduler.plans.dealing import Dealing
+from isam.scheduler.plans.fed import fed
 from isam.scheduler.plans.hierarchy import Level, deep
-from isam.scheduler.plans.register import across, blocks, least, operand_memories
+from isam.scheduler.plans.kept import with_whole_rows
+from isam.scheduler.plans.register import across, blocks, least, operand_memories, passing
 from isam.scheduler.plans.shared_home import side_by_side
 from isam.scheduler.plans.single import blocked, plain, whole
 from isam.scheduler.plans.staged import between, staged
@@ -45,7 +47,9 @@ def plans(
     out: list[tuple[Plan, float]] = [(plain(group), UNWEIGHED)]
     if operand_memories(main, system):
         most, apart = (CACHED, across(group, main)) if capacities(system) else (MOST, [])
-        found = spread(blocks(main, system, least(group, main), apart), group, main, system, bindable, most)
+        beside = passing(group, main, system)
+        found = blocks(main, system, least(group, main), apart, beside, fed(main, system, routes, 1))
+        found = spread(found, group, main, system, bindable, most)
         ways: list[tuple[Plan, float]] = []
         for memory in between(main, system, routes):
             if memory.name in meeting and (deeper := _deeper(group, system, routes, memory, near, meeting)):
@@ -56,8 +60,8 @@ def plans(
         out += sorted(ways, key=lambda w: w[1])[:MOST]
         for block in () if ways else found:
             plan = blocked(group, main, block, system, bindable)
-            out.append((plan, block.cost * main.work()))
-        out += [] if ways else side_by_side(group, system, bindable)
+            out += with_whole_rows(plan, block.cost * main.work(), block, system, routes)
+        out += [] if ways else side_by_side(group, system, routes, bindable)
     else:
         out.append((whole(group, main, system, bindable), float(main.calls())))
     if group.exact:

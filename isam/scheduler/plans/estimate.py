@@ -6,7 +6,7 @@ what a schedule takes is what :mod:`isam.cost.timeline` says.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from functools import cached_property
 from itertools import pairwise
@@ -30,19 +30,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Machine:
-    """What the main nest of a group meets on a machine; ``near``: what is at home near."""
+    """What the main nest of a group meets on a machine; ``near``: what is at home near; ``passing``: as
+    :func:`isam.scheduler.plans.register.passing` says."""
 
     main: Nest
     system: System
     routes: Routes
     memory: Memory
     near: frozenset[str] = frozenset()
+    passing: Mapping[str, int] = field(default_factory=dict, compare=False)
     _home: dict[tuple[str, str], list[Edge]] = field(default_factory=dict, compare=False)
 
     @cached_property
     def room(self) -> Room:
         """Next to the nest's unit."""
-        return Room(self.main, self.system)
+        return Room(self.main, self.system, self.passing)
 
     @cached_property
     def call(self) -> float:

@@ -16,13 +16,12 @@ from math import ceil, prod
 
 from isam.caches import LINE
 from isam.classes import dataclass
-from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
 from isam.once import once
 from isam.schedule.literals import is_literal
 from isam.scheduler.edges import Edge, quickest
 from isam.scheduler.laid_out import box_room
-from isam.scheduler.nests import Nest, Use
+from isam.scheduler.nests import Use
 from isam.scheduler.plan import USED, Gathered, Group, Plan
 from isam.scheduler.plans.begins import readable
 from isam.scheduler.plans.boxes import Box, Order, box_sides, stages, trip_counts
@@ -126,16 +125,6 @@ def deep(group: Group, system: System, routes: Routes, memory: Memory) -> bool:
     return further or (own is None and any(system.replica_of(h) for h, _ in places))
 
 
-def part(group: Group, lengths: dict[str, int]) -> Group:
-    """A group over one block of some axes."""
-
-    def cut(n: Nest) -> Nest:
-        extents = {a: Affine((), min(lengths[a], n.length(a))) if a in lengths else e for a, e in n.extents.items()}
-        return replace(n, extents=extents)
-
-    return replace(group, nests=tuple(cut(n) for n in group.nests))
-
-
 @dataclass(frozen=True)
 class Level:
     """A ``memory`` of a machine behind which others with addresses lie, for a group. ``room``: of it, bytes for results
@@ -188,7 +177,7 @@ class Level:
         a block on the machine as it is seen from there."""
         out: list[tuple[Plan, float]] = []
         for outer in self.outer_blocks()[:TRIED]:
-            found = inside(part(self.group, outer.lengths), self.view)
+            found = inside(self.group.part(outer.lengths), self.view)
             for plan, seconds in sorted(found, key=lambda f: f[1])[:KEPT]:
                 anew = any(s.memory == self.memory.name for s in plan.stages)  # laid out in what is no home
                 able = not plan.deals or (outer.whole and self._passable(plan))

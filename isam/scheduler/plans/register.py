@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import product
 from math import prod
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
 
 from isam.caches import LINE
 from isam.classes import dataclass
@@ -18,7 +19,12 @@ from isam.scheduler.plan import Group
 from isam.scheduler.trim import segments
 from isam.system.graph import System
 
+if TYPE_CHECKING:
+    from isam.scheduler.plans.fed import Fed
+
 FEW = 8  # calls of a block without a sum: enough to hide their latency
+ITERATION = 2.0  # what a block without a sum costs beside its calls
+NOTHING: Mapping[str, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -47,16 +53,19 @@ def operand_memories(nest: Nest, system: System) -> tuple[str, ...]:
 
 class Room:
     """The memories next to a nest's unit, in cells (bytes where there are none). Operands with several homes may be
-    spread over them; one tile's room is left for what passes through."""
+    spread over them; one tile's room is left for what passes through, or where each operand has a memory for itself
+    what calls of other nests bring there, ``passing``: as :func:`passing` says."""
 
-    def __init__(self, nest: Nest, system: System):
+    def __init__(self, nest: Nest, system: System, passing: Mapping[str, int] = NOTHING):
         pools = {n: m.pool for n, m in system.memories.items()}
         self.homes = [tuple(dict.fromkeys(pools[h] for h in u.homes if h != system.home)) for u in nest.uses]
         self.sizes = [self._size(nest, u, system) for u in nest.uses]
         self.limit = {h: system.memories[h].limit for homes in self.homes for h in homes}
         self.spare = max([s for s, h in zip(self.sizes, self.homes, strict=True) if h], default=0)
+        self.passing = passing if self._apart else NOTHING
         written = [n for n, u in enumerate(nest.uses) if u.writes and self.homes[n]]
-        rooms = [sum(self.limit[h] for h in self.homes[n]) // self.sizes[n] - self._passing(nest, n) for n in written]
+        rooms = [sum(self.limit[h] - self.passing.get(h, 0) for h in self.homes[n]) // self.sizes[n]
+                 - self._passing(nest, n) for n in written]  # fmt: skip
         self.outputs = max(1, min(rooms, default=1))
 
     def _passing(self, nest: Nest, written: int) -> bool:
@@ -93,8 +102,27 @@ class Room:
             some = {n for i, n in enumerate(names) if chosen >> i & 1}
             bound = [n for n, homes in enumerate(self.homes) if homes and some.issuperset(homes)]
             spare = self.spare if len(some) == len(names) and not self._apart else 0
+            spare += sum(self.passing.get(n, 0) for n in some)
             out.append((bound, sum(self.limit[n] for n in some), spare))
         return out
+
+
+def passing(group: Group, main: Nest, system: System) -> dict[str, int]:
+    """What one call of another nest of a group takes at most, of memories other than home, beside what calls of the
+    main one have there: cells, or bytes where there are none."""
+    had = {(u.buffer, h) for u in main.uses for h in u.homes[:1]}
+    out: dict[str, int] = {}
+    for nest in group.nests:
+        here: dict[str, int] = {}
+        for u in nest.uses if nest is not main else ():
+            memory = system.memories[u.homes[0]] if u.homes else None
+            if memory is None or memory.name == system.home or (u.buffer, memory.name) in had:
+                continue
+            grain = memory.cell or max(1, memory.align)
+            parts = -(-tile_bytes(nest, u, system) // grain)
+            here[memory.pool] = here.get(memory.pool, 0) + parts * (1 if memory.cells else grain)
+        out |= {m: max(n, out.get(m, 0)) for m, n in here.items()}
+    return out
 
 
 def tile_bytes(nest: Nest, use: Use, system: System) -> int:
@@ -144,12 +172,14 @@ def across(group: Group, main: Nest) -> list[Crossed]:
 
 
 def blocks(
-    nest: Nest, system: System, floor: dict[str, int], apart: Sequence[Crossed] = ()
-) -> list[Block]:
+    nest: Nest, system: System, floor: dict[str, int], apart: Sequence[Crossed] = (),
+    beside: Mapping[str, int] = NOTHING, fed: Fed | None = None,
+) -> list[Block]:  # fmt: skip
     """Register blocks that fit, best predicted cost first, among equals without a sum those along inner axes, whose
-    elements lie together; ``floor``: as :func:`least` says; ``apart``: as :func:`across` does."""
+    elements lie together; ``floor``: as :func:`least` says; ``apart``: as :func:`across` does; ``beside``: as
+    :func:`passing`; ``fed``: what tiles cost beside calls, where that is known."""
     reducing = bool(nest.reduced) and prod(nest.length(a) for a in nest.reduced) > 1
-    costs = Costs(nest, Room(nest, system), reducing, apart)
+    costs = Costs(nest, Room(nest, system, beside), reducing, apart, fed)
     limit = costs.room.outputs if reducing else min(costs.room.outputs, max([FEW, *(r.near for r in apart)]))
     found: list[Block] = []
     for tiles in costs.candidates(costs.axes, limit, floor):
@@ -177,10 +207,13 @@ def completed(nest: Nest, system: System, given: dict[str, int]) -> Block | None
 class Costs:
     """What register blocks of a nest cost, in relative cycles per useful call. ``reducing``: accumulators stay in the
     memories next to the unit; ``axes``: those that are not summed over; ``counts``: tiles along each; ``apart``: rows
-    that vectors go across."""
+    that vectors go across; ``fed``: as :func:`blocks` says."""
 
-    def __init__(self, nest: Nest, room: Room, reducing: bool, apart: Sequence[Crossed] = ()):
-        self.nest, self.room, self.reducing, self.apart = nest, room, reducing, apart
+    def __init__(
+        self, nest: Nest, room: Room, reducing: bool, apart: Sequence[Crossed] = (), fed: Fed | None = None
+    ):
+        self.nest, self.room, self.reducing, self.apart, self.fed = nest, room, reducing, apart, fed
+        self.rounds = prod(-(-nest.length(a) // nest.unit(a)) for a in nest.reduced)
         self.axes = [a for a in nest.axes if a not in nest.reduced]
         self.counts = {a: -(-nest.length(a) // nest.unit(a)) for a in self.axes}
         self._written = [self._along(u) for u in nest.uses if u.writes]
@@ -222,9 +255,13 @@ class Costs:
         if not self.reducing:
             lines = sum([r.vector / min(r.near, per.get(r.axis, 1) * self.nest.unit(r.axis)) for r in self.apart])
             traffic = (ins + outs) / calls + lines
-            return waste * (traffic + 2.0 / calls)
+            return waste * (traffic + ITERATION / calls)
         latency = 8.0 / min(8, calls)  # independent accumulators hide the latency of the unit
-        return waste * (max(1.0, 1.1 * ins / calls) + 0.15 * ins / calls + 0.15 * (latency - 1) + 0.02 * outs / calls)
+        if self.fed is None:
+            busy = max(1.0, 1.1 * ins / calls)
+        else:
+            busy = self.fed.per_call(together(self.nest, per), calls, self.rounds)
+        return waste * (busy + 0.15 * ins / calls + 0.15 * (latency - 1) + 0.02 * outs / calls)
 
     def _wasted(self, axis: str, per: int) -> float:
         """How many times as much is done along an axis, and how much more often, as with blocks that divide it."""

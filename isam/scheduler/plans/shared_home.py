@@ -6,43 +6,54 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
 from isam.schedule.literals import is_literal
 from isam.scheduler.nests import Nest
 from isam.scheduler.plan import Group, Plan, StagedBox
 from isam.scheduler.plans.conflicts import spread
 from isam.scheduler.plans.dealing import Dealing, dealings
-from isam.scheduler.plans.register import blocks, least, operand_memories
+from isam.scheduler.plans.fed import fed
+from isam.scheduler.plans.kept import with_whole_rows
+from isam.scheduler.plans.register import blocks, least, operand_memories, passing
 from isam.scheduler.plans.single import blocked
 from isam.scheduler.plans.traffic import volume
+from isam.scheduler.routes import Routes
 from isam.system.graph import MANAGED, System
 
 FEW = 8  # blocks of registers per way of dealing
-MEETING = 6000.0  # relative cycles until all instances have begun and ended (measured: 1.5 to 2 microseconds)
+MEETING = 6000.0  # relative cycles until all threads have begun and ended (measured: 1.5 to 2 microseconds)
 RATE = 8  # bytes that come from beyond an instance's own caches in a relative cycle
-APART = 1.5  # times that calls take whose results lie in pieces between those of others (measured: 1.3 to 1.8)
+APART = 1.5  # times that calls of threads take whose results lie between those of others (measured: 1.3 to 1.8)
 
 
-def side_by_side(group: Group, system: System, bindable: frozenset[str]) -> list[tuple[Plan, float]]:
+def side_by_side(group: Group, system: System, routes: Routes, bindable: frozenset[str]) -> list[tuple[Plan, float]]:
     """Plans with their predicted relative cycles; none where the registers of the main nest are there once. Of ways to
-    deal, what an instance has to fetch more than with the best of them counts."""
+    deal, what an instance has to fetch more than with the best of them counts where blocks do not say. Threads have to
+    meet, and share lines; instances that one schedule drives do not."""
     own = (m for m in operand_memories(group.main, system) if system.replica_of(m) is not None)
     memory = next(own, None)
     if memory is None:
         return []
     ways = [d for d in dealings(group, group.main, system, system.memories[memory]) if d]
-    parts = [_part(group, d) for d in ways]
+    parts = [group.part({a: n for a, n, _ in d}) for d in ways]
     fetched = [_bytes(p.main) / RATE for p in parts]
+    threads = bool(ways) and system.replicas[ways[0][0][2].group].threads
+    meeting = MEETING if threads else 0.0
     out = []
     for dealing, part, n in zip(ways, parts, fetched, strict=True):
         main = part.main
-        slower = 1.0 if _in_a_row(group.main, dealing) else APART
-        for block in spread(blocks(main, system, least(part, main)), part, main, system, bindable, FEW):
-            plan = _dealt(blocked(part, main, block, system, bindable), group, dealing, system)
-            if plan is not None:
-                work = main.work() * _longest(plan, dealing)
-                out.append((plan, slower * block.cost * work + MEETING + n - min(fetched)))
+        slower = APART if threads and not _in_a_row(group.main, dealing) else 1.0
+        costs = fed(main, system, routes, prod(-(-group.length(a) // m) for a, m, _ in dealing))
+        more = 0.0 if costs else n - min(fetched)
+        found = blocks(main, system, least(part, main), beside=passing(part, main, system), fed=costs)
+        for block in spread(found, part, main, system, bindable, FEW):
+            cost = slower * block.cost * main.work()
+            for mine, cycles in with_whole_rows(
+                blocked(part, main, block, system, bindable), cost, block, system, routes
+            ):
+                plan = _dealt(mine, group, dealing, system)
+                if plan is not None:
+                    out.append((plan, cycles * _longest(plan, dealing) + meeting + more))
     return out
 
 
@@ -65,16 +76,6 @@ def _in_a_row(main: Nest, dealing: Dealing) -> bool:
 def _bytes(nest: Nest) -> int:
     """What a nest touches."""
     return sum(volume(nest, u) * size_of(u.dtype) for u in nest.uses if not is_literal(u.buffer))
-
-
-def _part(group: Group, dealing: Dealing) -> Group:
-    """What one instance has of a group."""
-    lengths = {a: n for a, n, _ in dealing}
-
-    def cut(n: Nest) -> Nest:
-        return replace(n, extents={a: Affine((), lengths[a]) if a in lengths else e for a, e in n.extents.items()})
-
-    return replace(group, nests=tuple(cut(n) for n in group.nests))
 
 
 def _dealt(plan: Plan, group: Group, dealing: Dealing, system: System) -> Plan | None:

@@ -13,7 +13,7 @@ from isam.scheduler.nests import Nest
 from isam.scheduler.plan import Group, Members, Plan, one_order
 from isam.scheduler.plans.cache import outer_blocks
 from isam.scheduler.plans.pack import packs, repack, repacked
-from isam.scheduler.plans.register import Block, Room, across, axes_of, completed, crossed, steps, unroll_order
+from isam.scheduler.plans.register import Block, Room, across, axes_of, completed, crossed, passing, steps, unroll_order
 from isam.scheduler.plans.traffic import WORTH_PACKING, brought, outside
 from isam.system.graph import System
 from isam.system.hierarchy import capacities
@@ -157,7 +157,8 @@ def blocked(group: Group, main: Nest, block: Block, system: System, bindable: fr
     rows = rows_apart(group, main, width, system)
     order += alongside(group, main, per, system, rows)
     sums = [a for n in group.nests for a in n.reduced if a not in main.axes and a not in n.mapped]
-    unroll = [*reduced, *dict.fromkeys(sums), *unroll_order(main, per, Room(main, system))]
+    room = Room(main, system, passing(group, main, system))
+    unroll = [*reduced, *dict.fromkeys(sums), *unroll_order(main, per, room)]
     plan = Plan(group, tuple(dict.fromkeys(order)), tuple(unroll), (), note=f"block {block.tiles}")
     apart = repacked(group, main, width, system, bindable)
     if not capacities(system):

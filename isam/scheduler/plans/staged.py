@@ -31,7 +31,7 @@ from isam.scheduler.plans.boxes import (
 from isam.scheduler.plans.dealing import Dealing, dealings
 from isam.scheduler.plans.divided import Divided
 from isam.scheduler.plans.estimate import Estimate, Machine
-from isam.scheduler.plans.register import Block, Room, axes_of, steps, unroll_order
+from isam.scheduler.plans.register import Block, Room, axes_of, passing, steps, unroll_order
 from isam.scheduler.routes import Routes
 from isam.system.graph import Memory, System
 
@@ -47,16 +47,14 @@ CHUNKS = 7  # lengths of a reduction's part tried: all of it, halved again and a
 
 def between(main: Nest, system: System, routes: Routes) -> tuple[Memory, ...]:
     """The memories between home and the registers: of each operand the first with addresses on its way; or, of one that
-    is only read, where it lies by rows. There boxes may be put ahead of their use. Or those that each instance has and
-    calls use as they do registers. In the order of the description."""
+    is only read, where it lies by rows. There boxes may be put ahead of their use. In the order of the description."""
     found = {_nearest(u, system, routes) for u in main.uses}
     return tuple(m for n, m in system.memories.items() if n in found)
 
 
 def _nearest(use: Use, system: System, routes: Routes) -> str | None:
     rows = (h for h in use.homes if system.memories[h].row and use.reads and not use.writes)
-    own = (h for h in use.homes if h in system.scratchpads and system.replica_of(h))
-    reached = (h for h in chain(rows, own) if routes.of(system.home, h, use.dtype) is not None)
+    reached = (h for h in rows if routes.of(system.home, h, use.dtype) is not None)
     return next(chain(on_the_way(use, system, routes), reached), None)
 
 
@@ -80,7 +78,7 @@ def staged(
 ) -> list[tuple[Plan, float]]:
     """Plans that bring boxes to a memory ahead of their use, with their predicted seconds, in no particular order.
     ``dealing``: of all of them, if that is given; ``near``: what is at home near, and is not brought."""
-    machine = Machine(main, system, routes, memory, frozenset(near))
+    machine = Machine(main, system, routes, memory, frozenset(near), passing(group, main, system))
     uses = {b: u for b, u in _passing(group, main, system, routes, memory).items() if b not in near}
     bands = _bands(main, memory, uses)
     ways = dealings(group, main, system, memory) if dealing is None else [dealing]
@@ -92,14 +90,12 @@ def staged(
     out: dict[object, tuple[Plan, float, float]] = {}
     turns = set[object]()
     others = beside(group, main, lasting)
-    tiles = direct(main, memory) and memory.name in system.scratchpads
     for block, deals in (pairs[n] for n in best if n in least or n in chosen):
         width = _widths(main, block)
         divided = Divided(machine, width, deals)
         unroll = (*main.reduced, *unroll_order(main, dict(block.tiles), machine.room))
         for order in _orders(group, main, block, width, deals, system, () if deals else bands):
-            placed = () if tiles else placements(group, machine, uses, order, len(deals), lasting)
-            whole = [*placed, {}]
+            whole = [*placements(group, machine, uses, order, len(deals), lasting), {}]
             parts = [] if direct(main, memory) else whole  # where calls read boxes in place, pieces would be commands
             parts = [p for b in parts if (p := in_pieces(b, group, main, order, len(deals))) is not None]
             for boxes in (*parts, *whole):  # of equal ones those with fewer blocks in an iteration

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
 import isam
+from isam.cost.timeline import timeline
 from isam.ir.text import parse_kernel
 from isam.proof.flat import check_flat
 from isam.proof.tree import check_tree
 from isam.schedule.tree import Issue, Loop, Node, Schedule, Seq, distinct
+from isam.system.groups import Replica
 from isam.system.load import load_system
 from tests.campaign import one
 from tests.machines import CROWD
+from tests.machines.small import CLIP, SAME, ZERO_ROW, instruction, small
 from tests.pipeline import compiled, judge
 
 PRODUCT = isam.einsum("mk,kn->mn")
@@ -90,6 +94,48 @@ def test_a_reduction_is_not_dealt():
     judge(kernel, {}, job)
     assert job.schedule is not None
     assert not any(isinstance(n, Loop) and n.deal for n in distinct(job.schedule.call))
+
+
+@pytest.mark.parametrize(("threads", "used"), [(False, 4), (True, 1)])
+def test_only_threads_have_to_meet(threads, used):
+    """Instances that one schedule drives begin at once: four share what a thread alone would have done before others
+    were there. Calls find their operands in a memory that home feeds."""
+    clip = instruction("clip(M <= 8, N <= 8)", CLIP, "homes: [near]")
+    one = small("quads", {"near": "capacity: 4 KiB"}, ["dram <-> near"], clip)
+    machine = replace(one, replicas={"quad": Replica("quad", 4, ("near",), ("pe", "dma"), threads)})
+    kernel = parse_kernel("kernel relu(M, N)\n  in  x: f32[M, N]\n  out y: f32[M, N]\n"
+                          "  forall i < M, j < N\n    y[i, j] = max(x[i, j], 0)\n")  # fmt: skip
+    job = compiled(kernel, {"M": 64, "N": 32}, machine, check=True)
+    judge(kernel, {"M": 64, "N": 32}, job)
+    assert job.schedule is not None
+    dealt = [n for n in distinct(job.schedule.call) if isinstance(n, Loop) and n.deal]
+    assert (dealt[0].trip if dealt else 1) == used
+
+
+ROW_PRODUCT = """
+  in    A: f32[K]
+  in    B: f32[K, N]
+  inout C: f32[N]
+  forall j < N, k < K
+    C[j] += A[k] * B[k, j]
+"""
+
+
+def test_what_is_slow_to_bring_decides_how_blocks_are_dealt():
+    """A tile of the second factor takes as long as 64 calls: four instances take columns, and blocks of as many rows
+    as there is room for. Tiles of both counted alike, and each brought twice as many of the slow ones."""
+    cost = "cost: {issue: 128 cycles}"
+    slow = instruction("copy(M, N)", SAME, "cost: {bandwidth: 1 B/cycle}")
+    mac = instruction("mac(N <= 128, K <= 16)", ROW_PRODUCT, "homes: {A: [left], B: [right], C: [sums]}", cost)
+    zero = instruction("zero(J <= 128)", ZERO_ROW, "homes: [sums]")
+    memories = {"left": "capacity: 32 KiB", "right": "cells: 2, cell: 8 KiB", "sums": "capacity: 32 KiB"}
+    one = small("columns", memories, ["dram -> left", "dram -> right", "dram <-> sums"], mac, zero, copy=slow)
+    machine = replace(one, replicas={"bank": Replica("bank", 4, ("left", "right", "sums"), ("pe", "dma"))})
+    sizes = {"M": 128, "N": 512, "K": 128}
+    job = compiled(PRODUCT, sizes, machine, check=True)
+    judge(PRODUCT, sizes, job)
+    assert job.schedule is not None
+    assert timeline(job.schedule).edges["dram", "right"].bytes == 2 * 512 * 128 * 4
 
 
 def test_the_slow_judge_agrees():

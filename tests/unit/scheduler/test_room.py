@@ -17,6 +17,7 @@ from isam.system.graph import System
 from isam.system.load import load_system
 from tests.corpus import CASES
 from tests.machines import WEIGHTS
+from tests.machines.small import PRODUCT, instruction, small
 from tests.pipeline import compiled, judge, simulated
 
 DILATED = parse_kernel("""kernel dilated(T, C, K)
@@ -33,6 +34,12 @@ DILATED = parse_kernel("""kernel dilated(T, C, K)
   forall t < T, k < K
     y[t, k] = sat_i8(round(f32(max(a[t, k], 0)) * s[k]))
 """)
+BIAS = """
+  in  S: f32[N]
+  out D: f32[M, N]
+  forall i < M, j < N
+    D[i, j] = S[j]
+"""
 SIZES = {"T": 13, "C": 9, "K": 10}
 WORSE = 2.0  # times the quickest schedule with less room; predictions of plans are not exact
 
@@ -100,3 +107,65 @@ def test_the_least_that_helps_is_named():
         scheduled(DILATED, SIZES, with_room(load_system(WEIGHTS), "sp", 8))
     assert no.value.answer.levers == ("16 bytes of 'sp'",)
     assert scheduled(DILATED, SIZES, with_room(load_system(WEIGHTS), "sp", 16)).schedule
+
+
+def with_bias() -> System:
+    """Operands of a product each in a memory of its own, and 4 KiB for results: 64 tiles of 4 by 4, or 63 beside a row
+    of a bias."""
+    of_product = instruction("mac(M <= 4, N <= 4, K <= 4)", PRODUCT, "homes: {A: [left], B: [right], C: [sums]}")
+    begin = instruction("begin(M <= 4, N <= 4)", BIAS, "homes: [sums]")
+    memories = {"sp": "capacity: 64 KiB", "left": "cells: 4, cell: 64 B", "right": "cells: 4, cell: 64 B",
+                "sums": "capacity: 4 KiB"}  # fmt: skip
+    moves = ["dram -> sp", "sp -> left", "sp -> right", "dram <-> sums"]
+    return small("biased", memories, moves, of_product, begin)
+
+
+def test_a_block_leaves_room_for_what_other_nests_bring_there():
+    """64 tiles of results would fit alone: with the bias beside them two went home, and came back in every step."""
+    kernel = parse_kernel("kernel layer(M, N, K)\n  in  x: f32[M, K]\n  in  w: f32[K, N]\n  in  b: f32[N]\n"
+                          "  out y: f32[M, N]\n  forall i < M, j < N\n    y[i, j] = b[j]\n"
+                          "  forall i < M, j < N, k < K\n    y[i, j] += x[i, k] * w[k, j]\n")  # fmt: skip
+    sizes = {"M": 64, "N": 64, "K": 64}
+    job = compiled(kernel, sizes, with_bias(), check=True)
+    judge(kernel, sizes, job)
+    assert job.schedule is not None
+    assert timeline(job.schedule).edges["sums", "dram"].bytes == 64 * 64 * 4
+
+
+ROW_PRODUCT = """
+  in    x: f32[K]
+  in    W: f32[K, N]
+  inout y: f32[N]
+  forall j < N, k < K
+    y[j] += x[k] * W[k, j]
+"""
+ZERO_N = """
+  out D: f32[N]
+  forall j < N
+    D[j] = 0
+"""
+ROW_CLIP = """
+  in  A: f32[N]
+  out D: f32[N]
+  forall j < N
+    D[j] = max(A[j], 0)
+"""
+
+
+def test_what_has_room_stays_though_another_memory_is_crowded():
+    """A block of results takes their memory twice, before and after they are clipped; the weights, which have one for
+    themselves, wait there for the next block."""
+    homes = "homes: {x: [left], W: [right], y: [sums]}"
+    of_rows = instruction("mac(K <= 8, N <= 8)", ROW_PRODUCT, homes)
+    others = (instruction(f"{n}(N <= 8)", t, "homes: [sums]") for n, t in (("zero", ZERO_N), ("clip", ROW_CLIP)))
+    memories = {"left": "capacity: 4 KiB", "right": "cells: 2, cell: 256 B", "sums": "capacity: 1 KiB"}
+    machine = small("rows", memories, ["dram -> left", "dram -> right", "dram <-> sums"], of_rows, *others)
+    kernel = parse_kernel("kernel layer(M, N, K)\n  in  x: f32[M, K]\n  in  w: f32[K, N]\n  out y: f32[M, N]\n"
+                          "  forall i < M, j < N\n    t[i, j] = 0\n"
+                          "  forall i < M, j < N, k < K\n    t[i, j] += x[i, k] * w[k, j]\n"
+                          "  forall i < M, j < N\n    y[i, j] = max(t[i, j], 0)\n")  # fmt: skip
+    sizes = {"M": 96, "N": 8, "K": 8}
+    job = compiled(kernel, sizes, machine, check=True)
+    judge(kernel, sizes, job)
+    assert job.schedule is not None
+    assert timeline(job.schedule).edges["dram", "right"].bytes == 8 * 8 * 4

@@ -1,0 +1,109 @@
+"""What the nests of a group hand on to one another within a block: tiles that stay next to the units, or go home and
+come back because loops lie between those who touch them. Where home feeds these memories right away, nothing else
+tells plans apart that have the same register blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from math import prod
+
+from isam.ir.dtype import size_of
+from isam.schedule.literals import is_literal
+from isam.scheduler.nests import Nest, Use
+from isam.scheduler.plan import Plan, is_product
+from isam.scheduler.plans.fed import fed
+from isam.scheduler.plans.register import ITERATION, Block, axes_of
+from isam.scheduler.routes import Routes
+from isam.system.graph import System
+
+CALLS = 256  # of a block that has whole rows: all of them are spelled out
+
+
+def with_whole_rows(plan: Plan, cost: float, block: Block, system: System, routes: Routes) -> list[tuple[Plan, float]]:
+    """The plan, of which the ``block`` costs so much in all, and where home feeds the memories next to the units,
+    without caches, the one with whole rows; with what each costs. A tile that moves between nests costs a call of the
+    main one, as those that are brought for one do. Of products nothing is said: what they read again is more than what
+    they hand on."""
+    main = plan.group.main
+    if fed(main, system, routes, 1) is None or any(map(is_product, plan.group.nests)):
+        return [(plan, cost)]
+    call = main.work() / max(1, main.calls())
+    out = [(plan, cost + call * moved(plan, system))]
+    rows = whole_rows(plan)
+    if rows is not None:
+        fewer = 0.0 if main.reduced else ITERATION * main.work() * (1 / block.calls - 1 / _calls(main, rows))
+        out.append((rows, cost - fewer + call * moved(rows, system)))
+    return out
+
+
+def whole_rows(plan: Plan) -> Plan | None:
+    """The plan with blocks that have all of every axis along which results do not lie apart, so that nothing is between
+    nests that go through the same rows one after the other; None where there is no such loop, or they are too long."""
+    group = plan.group
+    inner = frozenset(group.axes) - group.apart()
+    looped = {a for d, (a, n) in enumerate(plan.order) if d >= plan.inner and n < group.length(a)}
+    if len(group.nests) < 2 or plan.stages or not looped & inner:
+        return None
+    out = plan.without(inner)
+    return out if sum(_calls(n, out) for n in group.nests) <= CALLS else None
+
+
+def _calls(nest: Nest, plan: Plan) -> int:
+    """Of a nest in a block."""
+    return prod(-(-_wide(nest, plan, a) // nest.unit(a)) for a in nest.axes)
+
+
+def _wide(nest: Nest, plan: Plan, axis: str) -> int:
+    """How much of an axis a block has."""
+    return min([nest.length(axis), *(n for a, n in plan.order if a == axis)])
+
+
+def moved(plan: Plan, system: System) -> float:
+    """Tiles that go home and come back between nests of a group: past loops that only one of them has, or because a
+    block has more than there is room for."""
+    tiles = sum(_between(plan, b) for b in _handed(plan))
+    return tiles + _crowded(plan, system)
+
+
+def _handed(plan: Plan) -> Iterator[str]:
+    """Buffers that several nests touch."""
+    names = dict.fromkeys(u.buffer for n in plan.group.nests for u in n.uses if not is_literal(u.buffer))
+    return (b for b in names if len(plan.group.users(b)) > 1)
+
+
+def _uses(plan: Plan, buffer: str) -> list[tuple[Nest, Use]]:
+    return [(n, u) for n in plan.group.nests for u in n.uses if u.buffer == buffer]
+
+
+def _between(plan: Plan, buffer: str) -> float:
+    loops = {a for a, n in plan.order[plan.inner :] if n < plan.group.length(a)}
+    total, dirty = 0.0, False
+    for (one, u), (two, v) in pairwise(_uses(plan, buffer)):
+        dirty = dirty or u.writes
+        if loops & axes_of(u) <= set(two.extents) and loops & axes_of(v) <= set(one.extents):
+            continue
+        total += _tiles(one, u) * dirty + _tiles(two, v) * v.reads
+        dirty = False
+    return total
+
+
+def _tiles(nest: Nest, use: Use) -> int:
+    return prod(-(-nest.length(a) // nest.unit(a)) for a in axes_of(use) if a in nest.extents)
+
+
+def _crowded(plan: Plan, system: System) -> float:
+    """Tiles for which there is no room while a nest runs, out and in: what goes through all of a block brings back what
+    gave way before, and something else gives way for that."""
+    main, over = plan.group.main, 0.0
+    for at in range(len(plan.group.nests)):
+        held: dict[str, int] = {}
+        for b in _handed(plan):
+            n, u = _uses(plan, b)[0]
+            users, memory = plan.group.users(b), u.homes[0] if u.homes else system.home
+            if min(users) <= at <= max(users) and memory != system.home:
+                here = size_of(u.dtype) * prod(_wide(n, plan, a) for a in axes_of(u) if a in n.extents)
+                held[memory] = held.get(memory, 0) + here
+        over += sum(max(0, size - system.memories[m].capacity) for m, size in held.items())
+    tile = max(size_of(u.dtype) * prod(main.unit(a) for a in axes_of(u) if a in main.mapped) for u in main.uses)
+    return 2 * over / max(1, tile) * prod(-(-main.length(a) // _wide(main, plan, a)) for a in main.axes)
