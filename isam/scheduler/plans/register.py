@@ -22,6 +22,7 @@ from isam.system.graph import System
 if TYPE_CHECKING:
     from isam.scheduler.plans.fed import Fed
 
+SMALL = 6  # calls of a block of which four steps of a reduction are unrolled
 FEW = 8  # calls of a block without a sum: enough to hide their latency
 ITERATION = 2.0  # what a block without a sum costs beside its calls
 NOTHING: Mapping[str, int] = MappingProxyType({})
@@ -308,6 +309,16 @@ def fitting_order(nest: Nest, per: dict[str, int], room: Room) -> list[str] | No
         if room.holds(live(nest, tiles, a, per.get(a, 1))):
             return [a, *(b for b in rest if b != a)] if a else []
     return None
+
+
+def in_flight(main: Nest, tiles: Mapping[str, int], system: System) -> int:
+    """Steps of a reduction in an iteration whose tiles moves bring while calls work on others: two where there is room
+    for the tiles of both, four of a small block."""
+    room = Room(main, system)
+    for n in (4, 2) if prod(tiles.values()) <= SMALL else (2,):
+        if room.holds([prod(tiles.get(a, 1) for a in axes_of(u)) * (1 if u.writes else n) for u in main.uses]):
+            return n
+    return 1
 
 
 def steps(calls: int) -> int:

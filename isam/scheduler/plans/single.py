@@ -13,9 +13,20 @@ from isam.scheduler.nests import Nest
 from isam.scheduler.plan import Group, Members, Plan, one_order
 from isam.scheduler.plans.cache import outer_blocks
 from isam.scheduler.plans.pack import packs, repack, repacked
-from isam.scheduler.plans.register import Block, Room, across, axes_of, completed, crossed, passing, steps, unroll_order
+from isam.scheduler.plans.register import (
+    Block,
+    Room,
+    across,
+    axes_of,
+    completed,
+    crossed,
+    in_flight,
+    passing,
+    steps,
+    unroll_order,
+)
 from isam.scheduler.plans.traffic import WORTH_PACKING, brought, outside
-from isam.system.graph import System
+from isam.system.graph import MANAGED, System
 from isam.system.hierarchy import capacities
 
 TOGETHER = 8  # calls of a nest on axes of its own that are unrolled: enough to hide their latency
@@ -151,7 +162,11 @@ def blocked(group: Group, main: Nest, block: Block, system: System, bindable: fr
     order += [(a, unit[a]) for a in reduced[:-1]]
     if reduced:
         inner = reduced[-1]
-        several = 1 if inner in main.mapped else max(steps(block.calls), columns(main, inner, bindable))
+        if inner in main.mapped:
+            apart = all(system.memories[h].kind == MANAGED for u in main.uses for h in u.homes[:1])
+            several = in_flight(main, dict(block.tiles), system) if apart else 1
+        else:
+            several = max(steps(block.calls), columns(main, inner, bindable))
         order.append((inner, unit[inner] * several))
     per = dict(block.tiles)
     rows = rows_apart(group, main, width, system)

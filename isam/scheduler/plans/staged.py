@@ -31,7 +31,7 @@ from isam.scheduler.plans.boxes import (
 from isam.scheduler.plans.dealing import Dealing, dealings
 from isam.scheduler.plans.divided import Divided
 from isam.scheduler.plans.estimate import Estimate, Machine
-from isam.scheduler.plans.register import Block, Room, axes_of, passing, steps, unroll_order
+from isam.scheduler.plans.register import Block, axes_of, in_flight, passing, steps, unroll_order
 from isam.scheduler.routes import Routes
 from isam.system.graph import Memory, System
 
@@ -41,7 +41,6 @@ EQUAL = 1.1  # times the best prediction: none is better than that, where calls 
 ALIKE = 1.02  # elsewhere
 PAIRS = 16  # of a block and a dealing, looked at closely
 BANDS = 5  # halvings of an axis tried where an operand has to come in parts
-SMALL = 6  # calls of a block of which four steps of a reduction are unrolled
 CHUNKS = 7  # lengths of a reduction's part tried: all of it, halved again and again
 
 
@@ -291,13 +290,4 @@ def _reduction(
 
 def _several(main: Nest, tiles: dict[str, int], system: System) -> int:
     """Steps of a reduction in an iteration of its innermost loop."""
-    return _together(main, tiles, system) if main.reduced[-1] in main.mapped else steps(prod(tiles.values()))
-
-
-def _together(main: Nest, tiles: dict[str, int], system: System) -> int:
-    """Steps of a reduction that are unrolled: two where there is room for the tiles of both, four of a small block."""
-    room = Room(main, system)
-    for n in (4, 2) if prod(tiles.values()) <= SMALL else (2,):
-        if room.holds([prod(tiles.get(a, 1) for a in axes_of(u)) * (1 if u.writes else n) for u in main.uses]):
-            return n
-    return 1
+    return in_flight(main, tiles, system) if main.reduced[-1] in main.mapped else steps(prod(tiles.values()))
