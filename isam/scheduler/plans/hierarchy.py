@@ -254,13 +254,18 @@ class Level:
 
     def _gathers(self, uses: list[Use], order: Order, depth: int) -> tuple[Edge | None, tuple[int, ...]]:
         """What brings results home that meet in the memory, and their sides; None where they cannot: nests touch each
-        element of a box, one axis along each of its dimensions, and each tile begins where an access may."""
+        element of a box, one axis along each of its dimensions, each tile begins where an access may, and ways lead to
+        the memory and back from wherever calls have one, not over home."""
         group, system, memory = self.group, self.system, self.memory
         whole = not any(n.where or n.origin for n in group.nests if any(u.buffer == uses[0].buffer for u in n.uses))
         axes = [[a for r in u.index for a in r.names] for u in uses]
         plain = all(len(r.terms) == 1 and r.terms[0][1] == 1 and not r.const for u in uses for r in u.index)
         sides = self._sides(uses, order, depth)
         if not (whole and plain and uses[0].index and all(len(set(a)) == len(a) for a in axes)) or sides is None:
+            return None, ()
+        ends = ((h, u.dtype) for u in uses for h in u.homes)
+        ways = [self.routes.of(*w, dtype) for h, dtype in ends for w in ((h, memory.name), (memory.name, h))]
+        if any(way is None or system.home in way for way in ways):
             return None, ()
         left = self._left(order)
         if any(readable(group, u, order[depth:], left, sides, memory, memory.access) < 1 for u in uses):
