@@ -390,10 +390,9 @@ class Facts:
         return frozenset(out)
 
     def _filled(self, holes: frozenset[Hole], filled: Hole, ctx: Context) -> Iterable[Hole]:
-        if filled in holes:
-            return holes - {filled}
+        """What is left of holes where a box is filled, be it one of them: every hole that it meets loses that part."""
         out: list[Hole] = []
-        for h in holes:
+        for h in holes - {filled}:
             if h.over or filled.over:
                 out.append(h)
             elif not contains(filled.box, h.box, ctx):

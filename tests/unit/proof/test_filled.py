@@ -95,3 +95,54 @@ def test_the_last_iteration_uses_what_all_have_brought(last: bool, rows: int, ri
     judges = {n: judge(changed) for n, judge in (("flat", check_flat), ("tree", check_tree), ("points", check_points))}
     assert (judges["flat"] == []) is (judges["tree"] == []) is right, judges
     assert judges["points"] == []
+
+
+def alternate(*stored: tuple[int, int]) -> Schedule:
+    """``y = max(x, 0)`` by a loop whose iterations make two blocks of four rows each. What that leaves stale at home is
+    said block by block, of all iterations: rows 0 to 12, and 4 to 16. Then ``stored`` (first row, rows) is brought."""
+    k = kern("relu", [buf("x", "in", 16, 4), buf("y", "out", 16, 4)], [
+        Statement(dom(i=16, j=4), acc("y", "i", "j"), "max", (acc("x", "i", "j"), Literal(0)))],
+        permits=PERMITS_DEFAULT)  # fmt: skip
+    s = tiny()
+    homes = {b: home(k, "dram", b) for b in "xy"}
+    ra, rb = cell("ra", 0, [4, 4]), cell("rb", 0, [4, 4])
+    made: list[Node] = []
+    for first in (0, 4):
+        row = V("d") + first
+        tx, ty = (tile(b, [row, 0], [4, 4]) for b in "xy")
+        point = (("i", row), ("j", lit(0)))
+        came, went = Place("sp", "", lit(256), (16, 4)), Place("sp", "", row * 16, (16, 4))
+        made += [
+            move("dma", "copy", tx, at_home(homes["x"], tx), came), move("dma", "copy", tx, came, ra),
+            Issue("mm", "relu4", (("M", 4), ("N", 4)), (op("X", tx, ra), op("Y", ty, rb)), 0, point),
+            move("dma", "copy", ty, rb, went),
+        ]  # fmt: skip
+    stores: list[Node] = []
+    for first, rows in stored:
+        t = tile("y", [first, 0], [rows, 4])
+        stores.append(move("dma", "copy", t, Place("sp", "", lit(first * 16), (16, 4)), at_home(homes["y"], t)))
+    call = seq(loop("d", 0, 16, 8, seq(*made)), *stores)
+    m = mapping_of(s, "relu4", (0,), [("X", acc("x", "i", "j")), ("Y", acc("y", "i", "j"))], {"i": "i", "j": "j"}, ())
+    nest = Nest(0, (("i", lit(16)), ("j", lit(4))))
+    return Schedule(k, s, Cover(k, k, (m,)), (nest,), Seq(), call, (), homes)
+
+
+ALTERNATE = [
+    (((0, 4), (4, 4), (8, 4), (12, 4)), True),
+    (((12, 4), (8, 4), (4, 4), (0, 4)), True),
+    (((8, 4), (0, 8), (12, 4)), True),
+    (((4, 8), (0, 4), (12, 4)), True),
+    (((0, 4), (4, 4), (8, 4)), False),
+    (((0, 4), (8, 4), (12, 4)), False),
+    (((8, 4), (4, 4), (12, 4)), False),
+    (((0, 4), (4, 4), (8, 4), (8, 4)), False),
+    (((0, 4), (4, 4), (8, 4), (12, 3)), False),
+]
+
+
+@pytest.mark.parametrize(("stored", "right"), ALTERNATE)
+def test_what_is_stale_by_halves_is_stored_in_rows(stored: tuple[tuple[int, int], ...], right: bool) -> None:
+    s = alternate(*stored)
+    assert check_points(s) == []
+    for judge in (check_flat, check_tree):
+        assert [v.kind for v in judge(s)] == ([] if right else ["final"])

@@ -241,21 +241,19 @@ def test_holes_end_where_their_fact_ends() -> None:
 
 
 def test_holes_that_are_filled() -> None:
-    """All of what was filled goes, and nothing else; of a hole with steps, or by a tile with steps, nothing goes but it
-    itself."""
-    fs, choose = judge(), random.Random(3)
-    for _ in range(300):
+    """All of what was filled goes, of every hole that it meets, and nothing else; of a hole with steps, or by a tile
+    with steps, nothing goes but it itself."""
+    fs, choose, met = judge(), random.Random(3), 0
+    for _ in range(900):
         f, g = (numbered(choose, fs, 0.9) for _ in range(2))
         filled = choose.choice([*f.holes, *g.holes, fs.hole(g.box)])
-        before, after = ([elements(h, {}) for h in some] for some in (f.holes, fs._filled(f.holes, filled, CTX)))
-        have, want = set[Point]().union(*after), set[Point]().union(*before) - elements(filled, {})
-        stepped = filled.over or any(h.over for h in f.holes)
-        assert want <= have <= set[Point]().union(*before)
-        assert have == want or stepped or filled in f.holes
-        if filled in f.holes:
-            assert fs._filled(f.holes, filled, CTX) == f.holes - {filled}
-        if filled.over and filled not in f.holes:
-            assert set(fs._filled(f.holes, filled, CTX)) == f.holes
+        after = fs._filled(f.holes, filled, CTX)
+        others = {h for h in f.holes - {filled} if filled.over or h.over}
+        want = set[Point]().union(*(elements(h, {}) - elements(filled, {}) for h in f.holes - others))
+        assert set[Point]().union(*(elements(h, {}) for h in set(after) - others)) == want
+        assert others <= set(after)
+        met += filled in f.holes and any(elements(h, {}) & elements(filled, {}) for h in f.holes - {filled} - others)
+    assert met > 3
 
 
 @pytest.mark.parametrize("cuts", [False, True])
