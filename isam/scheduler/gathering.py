@@ -52,8 +52,10 @@ class Gathering:
         place = Place(memory.name, name, Affine((), begin), layout.coefficients)
         outside, dtype = homes.of(what.buffer), homes.dtype(what.buffer)
         there = End(memory.name, lambda t: sub_place(place, box, t))
+        dirty = data.state.until_none(lambda: data.state.of(what.buffer), lambda k: data.state.copies[k].dirty)
+        for key in dirty:  # what lies beside the box has its home elsewhere
+            data.flush(key)
         if what.begun:
-            data.settle(box, None)
             self._carry(box, End(outside, data.home), there, dtype)
         self.taken[memory.name] = end
         with homes.gathering(box, place):

@@ -200,6 +200,8 @@ class InGroup(Lifetimes):
             return None
         if self.plan.deals and self.group.domain is not None:  # each piece is dealt by itself
             return None
+        if self.plan.outer:  # an axis may have blocks inside of blocks that instances share
+            return None
         rows = next(u.index for n in self.group.nests for u in n.uses if u.buffer == buffer)
         users = self.group.users(buffer)
         between = [self.group.nests[i] for i in range(min(users), max(users) + 1)]
