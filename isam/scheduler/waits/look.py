@@ -86,9 +86,16 @@ class View:
         got = self._alike.get(id(loop))
         if got is None:
             assert self.dealt
-            values = {**self.values, loop.var: Affine.of(self.dealt[0].var)}
+            values = {**self.values, loop.var: self._own(loop)}
             got = self._alike[id(loop)] = View(values, self.ranges, self.dealt[1:])
         return got
+
+    def _own(self, loop: Loop) -> Affine:
+        """The value of a dealt loop's variable on the looker's instance, of a loop that deals iterations alike: as far
+        from its begin as that of the looker's own loop, which may have begun elsewhere where loops are around it."""
+        assert self.dealt
+        (begin,) = loop.lo
+        return Affine.of(self.dealt[0].var) + begin.expr.substitute(self.values) - begin.expr
 
     def seen(self, f: Footprint) -> Footprint:
         if not self.values:
@@ -127,10 +134,10 @@ class View:
         key = (id(prints), id(loop))
         got = self._lumps.get(key)
         if got is None:
-            spans = [values_of(loop, self.ranges)]
+            low, high = (v.substitute(self.values) for v in values_of(loop, self.ranges))
+            spans = [(low, high)]
             if others:
-                assert self.dealt
-                (low, high), own = spans[0], Affine.of(self.dealt[0].var)
+                own = self._own(loop)
                 spans = [(low, own - loop.step), (own + loop.step, high)]
             values = {n: v for n, v in self.values.items() if n != loop.var}
             got = self._lumps[key] = [f.at(values).over(loop.var, *span) for f in prints for span in spans]

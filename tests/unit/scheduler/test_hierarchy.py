@@ -271,7 +271,9 @@ def test_the_shipped_array_of_elements_keeps_them_busy() -> None:
     assert timeline(job.schedule).seconds < 4 * floor(job.schedule).seconds
 
 
-@pytest.mark.parametrize("seed", [0, 76, 96, 135, 142, 170])
+@pytest.mark.parametrize("seed", [0, 60, 76, 96, 135, 142, 170, 1516, 2353, 2429, 2802])
 def test_what_was_wrong_once_is_right(seed: int) -> None:
-    """Two results in one place; what one instance passed through the room of a box; results that nobody wanted home."""
+    """Two results in one place; what one instance passed through the room of a box; results that nobody wanted home, or
+    that lay beside those that meet; temporaries with room for an iteration; boxes that no wait kept until all instances
+    had read them."""
     assert one(seed, on=deeper)[0] == "agree"
