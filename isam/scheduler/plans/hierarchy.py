@@ -202,43 +202,67 @@ class Level:
 
     def _outer(self, order: Order) -> Outer | None:
         """What loops bring; None where it does not fit."""
-        trips, boxes = trip_counts(self.group.main, order), dict[str, Box]()
-        busy: dict[str, float] = {}
-        waited = 0.0
+        depth = sum(a not in self.group.main.reduced for a, _ in order)
+        boxes, gathered = self._boxes(order), self._gathered(order, depth)
+        whole = len(gathered) == len(self.results)
+        if boxes is None or (depth < len(order) and not whole):  # sums that are begun would go home and come back
+            return None
+        trips, busy, waited = trip_counts(self.group.main, order), dict[str, float](), 0.0
+        blocks, times = prod(trips), prod(trips[:depth])
+        for b, x in boxes.items():
+            edge = self._edge(self.read[b][0], self.system.home, self.memory.name)
+            once = edge.seconds(edge.commands(x.sides), x.size, 1)
+            busy[edge.issuer] = busy.get(edge.issuer, 0.0) + x.times * once
+            waited += once if x.double_buffered or x.depth == 0 else x.times * once
+        for b, sides in gathered.items():
+            edge, begun = self._edge(self.results[b][0], self.memory.name, self.system.home), self.results[b][0].reads
+            once = (1 + begun) * edge.seconds(edge.commands(sides), self._size(sides, self.results[b]), 1)
+            busy[edge.issuer] = busy.get(edge.issuer, 0.0) + times * once
+            waited += times * once
+        again = (blocks - times) * self._begun(gathered)
+        found = {b: self.results[b][0].reads for b in gathered}
+        return Outer(order, boxes, found, depth, busy, waited, blocks, again, whole)
+
+    def _boxes(self, order: Order) -> dict[str, Box] | None:
+        """Boxes of what is read, each as far out as it does not change; None where they do not fit."""
+        trips, out = trip_counts(self.group.main, order), dict[str, Box]()
         for b, us in self.read.items():
-            edge = quickest(self.system, self.system.home, self.memory.name, us[0].dtype)
             mine = frozenset(a for u in us for a in axes_of(u))
             depth = max((d + 1 for d, (a, _) in enumerate(order) if a in mine), default=0)
             sides = self._sides(us, order, depth)
-            if edge is None or sides is None:
+            if sides is None or quickest(self.system, self.system.home, self.memory.name, us[0].dtype) is None:
                 return None
             twice = bool(order) and depth == len(order) and trips[-1] > 1
             times, size = prod(trips[:depth]), self._size(sides, us)
-            boxes[b] = Box(depth, size, times, times * size, twice, sides)
-            once = edge.seconds(edge.commands(sides), size, 1)
-            busy[edge.issuer] = busy.get(edge.issuer, 0.0) + times * once
-            waited += once if twice or depth == 0 else times * once
-        if sum(x.room for x in boxes.values()) > self.memory.capacity * USED:
-            return None
-        depth = sum(a not in self.group.main.reduced for a, _ in order)
-        gathered, room, again = dict[str, bool](), self.room, dict[str, float]()
-        blocks, further = prod(trips), prod(trips) - prod(trips[:depth])  # of all of them those that go on with sums
+            out[b] = Box(depth, size, times, times * size, twice, sides)
+        return out if sum(x.room for x in out.values()) <= self.memory.capacity * USED else None
+
+    def _gathered(self, order: Order, depth: int) -> dict[str, tuple[int, ...]]:
+        """The sides of results that meet in the memory below so many loops, as long as there is room."""
+        room, out = self.room, dict[str, tuple[int, ...]]()
         for b, us in self.results.items():
-            edge, sides = self._gathers(us, order, depth)
-            if edge is None or self._size(sides, us) > room:
-                continue
-            size = self._size(sides, us)
-            room, gathered[b] = room - size, us[0].reads
-            once = (1 + gathered[b]) * edge.seconds(edge.commands(sides), size, 1)
-            busy[edge.issuer] = busy.get(edge.issuer, 0.0) + prod(trips[:depth]) * once
-            waited += prod(trips[:depth]) * once
-            tiles = prod(-(-n // self.group.unit(a)) for n, r in zip(sides, us[0].index, strict=True) for a in r.names)
-            for near in self._way(us[0]) if further else ():
-                again[near.issuer] = again.get(near.issuer, 0.0) + further * near.seconds(tiles, size, 1)
-        whole = len(gathered) == len(self.results)
-        if depth < len(order) and not whole:
-            return None  # sums that are begun would go home and come back
-        return Outer(order, boxes, gathered, depth, busy, waited, blocks, max(again.values(), default=0.0), whole)
+            sides = self._sides(us, order, depth)
+            if sides is not None and self._meets(us, order, depth, sides) and self._size(sides, us) <= room:
+                out[b] = sides
+                room -= self._size(sides, us)
+        return out
+
+    def _begun(self, gathered: dict[str, tuple[int, ...]]) -> float:
+        """Seconds of bringing sums that are begun from the memory to where calls add to them."""
+        busy: dict[str, float] = {}
+        for b, sides in gathered.items():
+            use, size = self.results[b][0], self._size(sides, self.results[b])
+            tiles = prod(-(-n // self.group.unit(a)) for n, r in zip(sides, use.index, strict=True) for a in r.names)
+            path = self.routes.of(self.memory.name, use.homes[0], use.dtype) or ()
+            for edge in (quickest(self.system, *ends, use.dtype) for ends in pairwise(path)):
+                if edge is not None:
+                    busy[edge.issuer] = busy.get(edge.issuer, 0.0) + edge.seconds(tiles, size, 1)
+        return max(busy.values(), default=0.0)
+
+    def _edge(self, use: Use, source: str, target: str) -> Edge:
+        found = quickest(self.system, source, target, use.dtype)
+        assert found is not None, "asked before"
+        return found
 
     def _size(self, sides: tuple[int, ...], uses: list[Use]) -> int:
         """Bytes that a box takes."""
@@ -252,25 +276,23 @@ class Level:
         more = [max(c) - min(c) for c in consts]
         return tuple(n + k for n, k in zip(box_sides(self.group, uses[0], order, depth), more, strict=True))
 
-    def _gathers(self, uses: list[Use], order: Order, depth: int) -> tuple[Edge | None, tuple[int, ...]]:
-        """What brings results home that meet in the memory, and their sides; None where they cannot: nests touch each
-        element of a box, one axis along each of its dimensions, each tile begins where an access may, and ways lead to
-        the memory and back from wherever calls have one, not over home."""
+    def _meets(self, uses: list[Use], order: Order, depth: int, sides: tuple[int, ...]) -> bool:
+        """Whether results may meet in the memory: nests touch each element of a box, one axis along each of its
+        dimensions, each tile begins where an access may, and ways lead to the memory and back from wherever calls have
+        one, not over home."""
         group, system, memory = self.group, self.system, self.memory
         whole = not any(n.where or n.origin for n in group.nests if any(u.buffer == uses[0].buffer for u in n.uses))
         axes = [[a for r in u.index for a in r.names] for u in uses]
         plain = all(len(r.terms) == 1 and r.terms[0][1] == 1 and not r.const for u in uses for r in u.index)
-        sides = self._sides(uses, order, depth)
-        if not (whole and plain and uses[0].index and all(len(set(a)) == len(a) for a in axes)) or sides is None:
-            return None, ()
+        if not (whole and plain and uses[0].index and all(len(set(a)) == len(a) for a in axes)):
+            return False
         ends = ((h, u.dtype) for u in uses for h in u.homes)
         ways = [self.routes.of(*w, dtype) for h, dtype in ends for w in ((h, memory.name), (memory.name, h))]
         if any(way is None or system.home in way for way in ways):
-            return None, ()
+            return False
         left = self._left(order)
-        if any(readable(group, u, order[depth:], left, sides, memory, memory.access) < 1 for u in uses):
-            return None, ()
-        return quickest(system, memory.name, system.home, uses[0].dtype), sides
+        there = all(readable(group, u, order[depth:], left, sides, memory, memory.access) == 1 for u in uses)
+        return there and quickest(system, memory.name, system.home, uses[0].dtype) is not None
 
     def _left(self, order: Order) -> dict[str, int]:
         """Elements of each axis in a block of the innermost loop."""
@@ -278,11 +300,6 @@ class Level:
         for a, n in order:
             left[a] = min(n, left[a])
         return left
-
-    def _way(self, use: Use) -> list[Edge]:
-        """What an operand passes from the memory to where calls take it."""
-        path = self.routes.of(self.memory.name, use.homes[0], use.dtype) or ()
-        return [e for a, b in pairwise(path) if (e := quickest(self.system, a, b, use.dtype)) is not None]
 
     def _readable(self, outer: Outer, inner: Plan) -> bool:
         """Whether all that is brought on from the boxes of the memory, boxes of the next one or tiles, begins where an
