@@ -39,7 +39,7 @@ READING: dict[str, tuple[Part, ...]] = {
         ("Which nests share loops", "grouping shared_loops agree interleaved"),
         ("Plans (`plans/`)",
          "plans/ plans/single plans/divided plans/register plans/rotation plans/conflicts plans/sets plans/cache "
-         "plans/traffic plans/pack"),
+         "plans/traffic plans/pack plans/fed plans/kept"),
         ("Plans where a memory lies on the way (`plans/`)",
          "plans/staged plans/hierarchy plans/boxes plans/begins plans/dealing plans/shared_home plans/estimate"),
         ("The dry run",

@@ -65,9 +65,9 @@ def schedule(cover: Cover, system: System, trace: Trace) -> Schedule | Infeasibl
 
 
 def _built(cover: Cover, system: System, trace: Trace) -> tuple[_Builder, Schedule]:
-    """With what the Approach wants to stay in near memory, or without where the rest is too small to work in. What the
-    dry run has no room for is tried again with smaller calls of that nest; when nothing helps, the first reason says
-    what is lacking."""
+    """With what the Approach wants to stay in near memory, and what meets there, or without where the rest is too small
+    to work in. What the dry run has no room for is tried again with smaller calls of that nest; when nothing helps, the
+    first reason says what is lacking."""
     keep = True
     refused: TooLarge = {}
     first: NoSchedule | None = None
@@ -79,7 +79,7 @@ def _built(cover: Cover, system: System, trace: Trace) -> tuple[_Builder, Schedu
             return builder, builder.build()
         except NoSchedule as no:
             first = first or no
-            if builder.share.rooms:
+            if builder.share.rooms or builder.meeting:
                 keep = False
                 continue
             full = next((n for n in builder.nests if n.number == no.nest and no.reason.smaller), None)
@@ -154,7 +154,8 @@ def _possible(cover: Cover, system: System, approach: Approach) -> bool:
 
 class _Builder:
     def __init__(self, cover: Cover, system: System, trace: Trace, keep: bool, refused: TooLarge):
-        self.share, self.keep = Share(), keep  # what may stay in near memory
+        self.share, self.keep = Share(), keep  # what may stay in near memory, or meet there
+        self.meeting: dict[str, int] = {}  # bytes of memories for results that meet there
         self.cover, self.system, self.trace = cover, system, trace
         all_nests = nests_of(cover, system)
         self.machine = aligned(system, (n.instruction.name for n in all_nests))
@@ -180,7 +181,7 @@ class _Builder:
         self.parts = self._parted(self.kernel.body, [0])
         groups = list(inside(self.parts, ()))
         self.groups = [g for g, _ in groups]
-        self.meeting = meeting(self.groups, self.machine, self.routes)
+        self.meeting = meeting(self.groups, self.machine, self.routes) if self.keep else {}
         for memory, room in self.meeting.items():
             self.machine = smaller(self.machine, memory, room)
         if self.meeting:

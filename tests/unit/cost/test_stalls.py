@@ -114,7 +114,7 @@ def test_room_for_few_tiles(room, waits):
 
 def test_one_place_for_the_tiles_of_a_sum():
     """Each of 64 loads into the place that the last product, of 40 cycles, reads; two loads of a cycle each."""
-    system = small("summing", {"sp": "capacity: 64 KiB"}, ["dram <-> sp"], SUM, CLEAR,
+    system = small("summing", {"sp": "capacity: 256 B"}, ["dram <-> sp"], SUM, CLEAR,
                    copy=copies("issue: 1 cycle, latency: 1 cycle"))  # fmt: skip
     schedule = compiled(VECTORS, {"M": 4, "N": 4, "K": 256}, simulated(system)).schedule
     assert schedule is not None

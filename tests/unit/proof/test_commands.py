@@ -39,7 +39,8 @@ class Register(SimpleNamespace):
 def machine() -> Any:
     made = {n: SimpleNamespace(name=n, requires=a, sets=b) for n, (a, b) in INSTRUCTIONS.items()}
     state = {n: Register(name=n, reset=reset) for n, reset in (("r", None), ("q", None), ("s", 0))}
-    return SimpleNamespace(instructions=made, state=state, cluster_of=CLUSTERS.get, replicas={"g": GROUP})
+    return SimpleNamespace(instructions=made, state=state, cluster_of=CLUSTERS.get,
+                           stream_of=lambda u: CLUSTERS.get(u) or u, replicas={"g": GROUP})
 
 
 def tree(bind: Node, call: Node) -> Any:

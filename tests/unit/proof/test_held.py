@@ -39,7 +39,7 @@ def machine() -> Any:
     ins = {f"set {v}": SimpleNamespace(name=f"set {v}", sets={"r": v}, requires={}) for v in (0, 1)}
     ins |= {f"need {v}": SimpleNamespace(name=f"need {v}", sets={}, requires={"r": v}) for v in (0, 1)}
     core = SimpleNamespace(units=("own",))
-    return SimpleNamespace(instructions=ins, cluster_of=lambda u: None, replicas={"core": core},
+    return SimpleNamespace(instructions=ins, cluster_of=lambda u: None, stream_of=lambda u: u, replicas={"core": core},
                            state={"r": SimpleNamespace(holds=lambda v: v in (0, 1))})  # fmt: skip
 
 
