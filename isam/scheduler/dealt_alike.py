@@ -47,12 +47,12 @@ class Alike:
         """Those of a group's plans that deal it so, with their costs."""
         dealing = self.dealings[at]
         units = tuple((a, u) for (a, _, _), u in zip(dealing, self.units, strict=True))
-        out, order, deals = [], tuple((a, n) for a, n, _ in dealing), tuple(d for _, _, d in dealing)
+        out = []
         for plan, cost in zip(options, costs, strict=True):
             mine = replace(plan, units=units)
-            lengths = [(a, mine.group.length(a), n) for a, n in order]
+            lengths = [(a, mine.group.length(a), n) for a, n, _ in dealing]
             alike = all(mine.shares(*x) == replace(mine, stages=()).shares(*x) for x in lengths)
-            if plan.deals == deals and plan.order[: len(order)] == order and alike:
+            if not plan.outer and plan.dealt == dealing and alike:
                 out.append((mine, cost))
         return [p for p, _ in out], [c for _, c in out]
 

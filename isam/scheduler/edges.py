@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 from math import prod
 
 from isam.classes import dataclass
@@ -55,6 +55,11 @@ def quickest(system: System, source: str, target: str, dtype: str) -> Edge | Non
         found = (_edge(system, m) for m in moves_of(system, source, target, dtype))
         known[key] = min(found, key=lambda e: (e.per_byte, e.setup), default=None)
     return known[key]
+
+
+def along(system: System, path: tuple[str, ...], dtype: str) -> list[Edge]:
+    """The quickest moves of elements of a type along a path of memories."""
+    return [e for a, b in pairwise(path) if (e := quickest(system, a, b, dtype)) is not None]
 
 
 @once

@@ -218,11 +218,21 @@ class Plan:
         share with others: what others do in the first or last iteration of one of these they would do for a few rows
         only."""
         assert not self.double_buffered
+        assert not self.gathered
         moved = [replace(s, depth=s.depth + (s.depth > at), by=None if s.by is None else s.by + (s.by > at))
                  for s in self.stages]  # fmt: skip
         alone = (*((d + (d >= at), only) for d, only in self.alone), (at, members))
         order = (*self.order[:at], (axis, block), *self.order[at:])
         return replace(self, order=order, stages=tuple(moved), alone=alone)
+
+    def inside(self, loops: tuple[tuple[str, int], ...], group: Group) -> Plan:
+        """The plan, of a block of a group's axes, with loops around it, through which all instances go."""
+        first = len(loops)
+        stages = (replace(s, depth=s.depth + first, by=None if s.by is None else s.by + first) for s in self.stages)
+        return replace(self, group=group, order=(*loops, *self.order), stages=tuple(stages), outer=first + self.outer,
+                       double_buffered=frozenset(d + first for d in self.double_buffered),
+                       alone=tuple((d + first, members) for d, members in self.alone),
+                       gathered=tuple(replace(g, depth=g.depth + first) for g in self.gathered))  # fmt: skip
 
     def without(self, axes: Collection[str]) -> Plan:
         """The plan without loops along some axes, none of which is dealt out: their blocks are as long as they are."""

@@ -110,7 +110,7 @@ def stay_bytes(plan: Plan, system: System) -> int:
         if s.stays:
             use = next(u for n in (group.main, *group.nests) for u in n.uses if u.buffer == s.buffer)
             align = system.memories[s.memory].align
-            out += box_room(box_sides(group, use, plan.order, len(plan.deals)), size_of(use.dtype), align)
+            out += box_room(box_sides(group, use, plan.order, plan.inner), size_of(use.dtype), align)
     return out
 
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from functools import cached_property
-from itertools import pairwise
 from math import lcm, prod
 from typing import TYPE_CHECKING
 
 from isam.classes import dataclass
 from isam.ir.dtype import size_of
-from isam.scheduler.edges import Edge, quickest
+from isam.scheduler.edges import Edge, along, quickest
 from isam.scheduler.move import moves_of
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plans.register import Room
@@ -98,8 +97,7 @@ class Machine:
         """What results of a type pass on their way home."""
         if (source, dtype) not in self._home:
             path = self.routes.of(source, self.system.home, dtype) or ()
-            found = [e for a, b in pairwise(path) if (e := self.edge(a, b, dtype)) is not None]
-            self._home[source, dtype] = found
+            self._home[source, dtype] = along(self.system, path, dtype)
         return self._home[source, dtype]
 
     def inward(self, dtype: str) -> Edge | None:
@@ -148,7 +146,7 @@ class Estimate:
         """The innermost loop over blocks of results, by its depth."""
         found, left = None, dict(self.of.lengths)
         for d, (a, n) in enumerate(self.plan.order):
-            if d >= len(self.plan.deals) and a not in self.main.reduced and n < left.get(a, 1):
+            if d >= self.plan.inner and a not in self.main.reduced and n < left.get(a, 1):
                 found = d
             left[a] = min(n, left.get(a, 1))
         return found
@@ -222,7 +220,7 @@ class Estimate:
         left = {a: self.of.lengths[a] for a in self.main.reduced}
         found = None
         for d, (a, n) in enumerate(self.plan.order):
-            if d >= len(self.plan.deals) and n < left.get(a, 0):
+            if d >= self.plan.inner and n < left.get(a, 0):
                 left[a] = n
                 found = prod([-(-m // self.main.unit(b)) for b, m in left.items()]) * self.plan.blocks_held(d)
         return found
@@ -298,6 +296,6 @@ class Estimate:
         group = self.plan.group
         if use.buffer not in group.private:
             return False
-        trips = {a: self.of.lengths.get(a, 1) > n for a, n in self.plan.order[len(self.plan.deals) :]}
+        trips = {a: self.of.lengths.get(a, 1) > n for a, n in self.plan.order[self.plan.inner :]}
         loops = {a for a in self.of.axes(use) if trips.get(a)}
         return all(loops <= set(n.extents) for n in group.nests if any(u.buffer == use.buffer for u in n.uses))

@@ -8,6 +8,7 @@ from isam.classes import dataclass
 from isam.scheduler.edges import quickest
 from isam.scheduler.nests import Nest
 from isam.scheduler.plans.register import tile_bytes
+from isam.scheduler.plans.traffic import pace
 from isam.scheduler.routes import Routes
 from isam.system.graph import MANAGED, System
 
@@ -36,7 +37,7 @@ def fed(nest: Nest, system: System, routes: Routes, instances: int) -> Fed | Non
     memory, or a cache, lies between."""
     if system.caches:
         return None
-    call = nest.cycles / max(u.clock for u in system.units_of(nest.instruction.name))
+    call = 1 / pace(nest, system)
     brought, left = list[tuple[str, float] | None](), list[tuple[str, float] | None]()
     for u in nest.uses:
         brought.append(None)

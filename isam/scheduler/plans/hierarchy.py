@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import pairwise, permutations, product
+from itertools import permutations, product
 from math import ceil, prod
 
 from isam.caches import LINE
@@ -19,7 +19,7 @@ from isam.classes import dataclass
 from isam.ir.dtype import size_of
 from isam.once import once
 from isam.schedule.literals import is_literal
-from isam.scheduler.edges import Edge, quickest
+from isam.scheduler.edges import Edge, along, quickest
 from isam.scheduler.laid_out import box_room
 from isam.scheduler.nests import Use
 from isam.scheduler.plan import USED, Gathered, Group, Plan
@@ -27,6 +27,7 @@ from isam.scheduler.plans.begins import readable
 from isam.scheduler.plans.boxes import Box, Order, box_sides, stages, trip_counts
 from isam.scheduler.plans.register import axes_of
 from isam.scheduler.plans.staged import between, on_the_way
+from isam.scheduler.plans.traffic import pace
 from isam.scheduler.routes import Routes
 from isam.system.graph import Memory, System
 
@@ -167,10 +168,8 @@ class Level:
     @cached_property
     def compute(self) -> float:
         """Seconds of the calls of the main nest, on all instances of all units."""
-        main, system = self.group.main, self.system
-        units = system.units_of(main.instruction.name)
-        copies = sum(system.replicas[r].count if (r := system.replica_of(u.name)) else 1 for u in units)
-        return main.calls() * main.cycles / max(u.clock for u in units) / copies
+        _, units = self.system.spread(self.group.main.instruction.name)
+        return self.group.main.calls() / pace(self.group.main, self.system) / units
 
     def plans(self, inside: Inside) -> list[tuple[Plan, float]]:
         """Plans with outer blocks whose boxes lie in the memory, with their predicted seconds. ``inside``: the plans of
@@ -254,9 +253,8 @@ class Level:
             use, size = self.results[b][0], self._size(sides, self.results[b])
             tiles = prod(-(-n // self.group.unit(a)) for n, r in zip(sides, use.index, strict=True) for a in r.names)
             path = self.routes.of(self.memory.name, use.homes[0], use.dtype) or ()
-            for edge in (quickest(self.system, *ends, use.dtype) for ends in pairwise(path)):
-                if edge is not None:
-                    busy[edge.issuer] = busy.get(edge.issuer, 0.0) + edge.seconds(tiles, size, 1)
+            for edge in along(self.system, path, use.dtype):
+                busy[edge.issuer] = busy.get(edge.issuer, 0.0) + edge.seconds(tiles, size, 1)
         return max(busy.values(), default=0.0)
 
     def _edge(self, use: Use, source: str, target: str) -> Edge:
@@ -320,17 +318,12 @@ class Level:
 
     def composed(self, outer: Outer, inner: Plan) -> Plan:
         """A plan of a block inside outer loops."""
-        first = len(outer.order)
-        mine = stages(outer.boxes, self.group, self.memory)
-        theirs = (replace(s, depth=s.depth + first, by=None if s.by is None else s.by + first) for s in inner.stages)
-        turns = frozenset(d + first for d in inner.double_buffered)
-        if any(x.double_buffered for x in outer.boxes.values()):
-            turns |= {first - 1}
+        around = inner.inside(outer.order, self.group)
+        ahead = frozenset({len(outer.order) - 1} if any(x.double_buffered for x in outer.boxes.values()) else ())
         gathered = (Gathered(b, outer.depth, self.memory.name, begun) for b, begun in outer.gathered.items())
-        further = (replace(g, depth=g.depth + first) for g in inner.gathered)
-        return replace(inner, group=self.group, order=(*outer.order, *inner.order), stages=(*mine, *theirs),
-                       double_buffered=turns, alone=tuple((d + first, m) for d, m in inner.alone),
-                       outer=first + inner.outer, gathered=(*gathered, *further), even=True)  # fmt: skip
+        return replace(around, stages=(*stages(outer.boxes, self.group, self.memory), *around.stages),
+                       double_buffered=around.double_buffered | ahead, gathered=(*gathered, *around.gathered),
+                       even=True)  # fmt: skip
 
     def predicted(self, outer: Outer, inside: float) -> float:
         """Seconds of a plan whose inside takes so many, once."""

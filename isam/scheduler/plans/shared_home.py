@@ -80,17 +80,13 @@ def _bytes(nest: Nest) -> int:
 
 def _dealt(plan: Plan, group: Group, dealing: Dealing, system: System) -> Plan | None:
     """The plan of a part for all of them; None where it needs room that instances do not have for themselves."""
-    first = len(dealing)
     replica = system.replicas[dealing[0][2].group]
     own = next((m for m in replica.memories if system.memories[m].kind == MANAGED), None)
+    around = plan.inside(tuple((a, n) for a, n, _ in dealing), group)
     stages: list[StagedBox] = []
-    for s in plan.stages:
+    for s in around.stages:
         memory = s.memory if s.at_bind else own
         if memory is None:
             return None
-        stages.append(replace(s, depth=s.depth + first, memory=memory))
-    order = (*((a, n) for a, n, _ in dealing), *plan.order)
-    double_buffered = frozenset(d + first for d in plan.double_buffered)
-    alone = tuple((d + first, members) for d, members in plan.alone)
-    return replace(plan, group=group, order=order, stages=tuple(stages), double_buffered=double_buffered, alone=alone,
-                   deals=tuple(d for _, _, d in dealing))  # fmt: skip
+        stages.append(replace(s, memory=memory))
+    return replace(around, stages=tuple(stages), deals=tuple(d for _, _, d in dealing), outer=0)

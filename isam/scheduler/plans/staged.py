@@ -171,7 +171,7 @@ def _idle_chunk(plan: Plan) -> bool:
     """Whether a reduction is cut into chunks for which nothing is brought."""
     axes = [a for a, _ in plan.order]
     return any(a in axes[d + 1 :] and all(max(s.depth, s.by or 0) <= d for s in plan.stages)
-               for d, a in enumerate(axes) if d >= len(plan.deals) and a in plan.group.main.reduced)  # fmt: skip
+               for d, a in enumerate(axes) if d >= plan.inner and a in plan.group.main.reduced)  # fmt: skip
 
 
 def _widths(main: Nest, block: Block) -> dict[str, int]:

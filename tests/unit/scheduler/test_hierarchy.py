@@ -25,16 +25,8 @@ from isam.system.load import load_system
 from tests.campaign_machines import one
 from tests.pipeline import compiled, judge
 from tests.random_machines import behind, deeper, toy
+from tests.unit.scheduler.test_begins import KERNEL as PRODUCT
 
-PRODUCT = parse_kernel("""kernel product(M, N, K)
-  in  a: f32[M, K]
-  in  b: f32[K, N]
-  out c: f32[M, N]
-  forall i < M, j < N
-    c[i, j] = 0
-  forall i < M, j < N, k < K
-    c[i, j] += a[i, k] * b[k, j]
-""")
 ADDED = parse_kernel("""kernel added(M, N, K)
   in    a: f32[M, K]
   in    b: f32[K, N]
@@ -165,7 +157,7 @@ def test_boxes_lie_in_both_memories() -> None:
 
 
 def test_instances_share_the_work() -> None:
-    """One of them did everything before, fifteen were idle."""
+    """One of them did everything before, the others were idle."""
     alone, several = made("product", 0).schedule, made("product", 6).schedule
     assert alone is not None
     assert several is not None
