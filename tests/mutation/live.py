@@ -8,6 +8,7 @@ import importlib
 import inspect
 import linecache
 import signal
+import sys
 import types
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,13 +23,16 @@ Place = tuple[str, str, int]  # file, function, statement
 
 def put(mutant: Mutant) -> None:
     """Gives the functions of the mutant's file the code of its text, which is what ``inspect`` finds from then on: some
-    are compiled from their text."""
+    are compiled from their text. What was kept of an answer is forgotten, whatever ran before in this process."""
     tree = mutated(ROOT / mutant.file, mutant)
     text, name = ast.unparse(tree), str(ROOT / mutant.file)
     linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
     code = compile(text, name, "exec", dont_inherit=True)
     for function, _ in functions(tree):
         _function(mutant.file, function).__code__ = _code(code, function)
+    modules = [m for n, m in list(sys.modules.items()) if n.partition(".")[0] == "isam"]
+    for clear in [c for m in modules for v in vars(m).values() if callable(c := getattr(v, "cache_clear", None))]:
+        clear()
 
 
 def exchange(mutant: Mutant) -> None:

@@ -8,7 +8,6 @@ from isam.classes import dataclass
 from isam.scheduler.edges import quickest
 from isam.scheduler.nests import Nest
 from isam.scheduler.plans.register import tile_bytes
-from isam.scheduler.plans.traffic import pace
 from isam.scheduler.routes import Routes
 from isam.system.graph import MANAGED, System
 
@@ -34,10 +33,10 @@ class Fed:
 
 def fed(nest: Nest, system: System, routes: Routes, instances: int) -> Fed | None:
     """Of a nest with operands in memories that home feeds right away, on each of so many instances; None where another
-    memory, or a cache, lies between."""
-    if system.caches:
+    memory, or a cache, lies between, and where calls take no time to compare with."""
+    if system.caches or not nest.cycles:
         return None
-    call = 1 / pace(nest, system)
+    call = nest.cycles / max(u.clock for u in system.units_of(nest.instruction.name))
     brought, left = list[tuple[str, float] | None](), list[tuple[str, float] | None]()
     for u in nest.uses:
         brought.append(None)

@@ -27,7 +27,6 @@ from isam.scheduler.plans.begins import readable
 from isam.scheduler.plans.boxes import Box, Order, box_sides, stages, trip_counts
 from isam.scheduler.plans.register import axes_of
 from isam.scheduler.plans.staged import between, on_the_way
-from isam.scheduler.plans.traffic import pace
 from isam.scheduler.routes import Routes
 from isam.system.graph import Memory, System
 
@@ -168,8 +167,9 @@ class Level:
     @cached_property
     def compute(self) -> float:
         """Seconds of the calls of the main nest, on all instances of all units."""
-        _, units = self.system.spread(self.group.main.instruction.name)
-        return self.group.main.calls() / pace(self.group.main, self.system) / units
+        main, name = self.group.main, self.group.main.instruction.name
+        clock = max(u.clock for u in self.system.units_of(name))
+        return main.calls() * main.cycles / clock / self.system.spread(name)[1]
 
     def plans(self, inside: Inside) -> list[tuple[Plan, float]]:
         """Plans with outer blocks whose boxes lie in the memory, with their predicted seconds. ``inside``: the plans of
