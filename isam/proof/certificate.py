@@ -20,12 +20,14 @@ from typing import Any
 from isam.classes import dataclass
 from isam.diagnostics import InternalError
 from isam.proof.chain import check_chain
+from isam.proof.facts import Facts
 from isam.proof.filled import with_boxes
 from isam.proof.legal import Legality
 from isam.proof.points import check_form, check_points
 from isam.proof.sets import Isl
 from isam.proof.tree import check_tree
-from isam.proof.violation import OBLIGATIONS, Violation
+from isam.proof.violation import OBLIGATIONS, Findings, Violation
+from isam.proof.waits import check_waits
 from isam.schedule.sharing import shared
 from isam.schedule.tree import Issue, Loop, Schedule, distinct
 from isam.system.graph import System
@@ -44,7 +46,8 @@ METHODS: dict[int, str] = {
     5: "conflicting earlier instances are contained in what has been done, on the tree",
     6: "no statement outside an instruction's region touches a temporary inlined in it",
     7: "bounds of affine starts over the loop variables; isl where they do not suffice",
-    8: "facts (which tile lies where, current) followed through the tree, loops by induction",
+    8: "facts (which tile lies where, current) followed through the tree, loops by induction; of two calls that may meet, "
+       "so many of the first one's stream lie between that the second one's wait is for it",
     9: "slots, cells, addresses and joint placement of every distinct step",
     10: "edges, issuers and units of every distinct step",
     11: "the facts assumed at the begin of a body hold at its end; loops that may not run change nothing",
@@ -98,6 +101,21 @@ def shown(schedule: Schedule, violations: Sequence[Violation], lg: Legality) -> 
     return {v.obligation for v in violations} if alone else set()
 
 
+def waited(schedule: Schedule, isl: Isl, lg: Legality) -> list[Violation]:
+    """Calls that may start too early, as far as the tree shows; none where it does not show that they do not, but no
+    call does when they are followed one by one."""
+    out = Findings()
+    isl.refill()
+    check_waits(schedule, Facts(lg, isl, False), out)
+    if not len(out) or schedule.cover.kernel.syms:
+        return out.found
+    from isam.proof.races import check_races
+    from isam.schedule.steps import steps
+
+    followed = sum(steps(tree, {}, STEPS) for tree in (schedule.bind, schedule.call)) <= STEPS
+    return [] if followed and not check_races(schedule, {}, 1) else out.found
+
+
 @dataclass(frozen=True)
 class Certificate:
     """``data``: the document, JSON values only."""
@@ -149,6 +167,7 @@ def examine(schedule: Schedule) -> tuple[Certificate, list[Violation]]:
     violations += [v for v in check_tree(told, isl, lg) if v not in violations]
     ran = shown(schedule, violations, lg) if violations else set()
     violations = [] if ran else violations
+    violations += [] if violations else waited(told, isl, lg)
     chain, broken = check_chain(schedule.cover)
     violations += broken
     nodes = [n for t in (schedule.bind, schedule.call) for n in distinct(t)]

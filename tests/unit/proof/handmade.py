@@ -8,6 +8,7 @@ from isam.ir.affine import Affine
 from isam.ir.kernel import PERMITS_DEFAULT, Access, Axis, Kernel, Literal, Recurrence, Statement, Sym
 from isam.ir.mapping import Cover, Mapping, OperandMap
 from isam.schedule.tree import Bound, Issue, Loop, Nest, Node, Operand, Place, Schedule, Seq, Slot, Tile
+from isam.scheduler.waits import with_waits
 from isam.system.graph import System
 from tests.unit.proof.handmade_machines import V, acc, buf, dom, kern, lit, matmul, tiny, vec
 
@@ -113,7 +114,7 @@ def tiny_matmul(m: int = 8, n: int = 8, k: int = 12, peeled: bool = False) -> Sc
     )
     call = loop("m", 0, m, 4, loop("n", 0, n, 4, inner))
     cover = Cover(kernel, kernel, (zero, mm))
-    return Schedule(kernel, s, cover, nests, Seq(), call, (), homes)
+    return with_waits(Schedule(kernel, s, cover, nests, Seq(), call, (), homes))
 
 
 def ended(peeled: bool) -> Schedule:
@@ -125,7 +126,7 @@ def ended(peeled: bool) -> Schedule:
     inner = columns.body
     assert isinstance(inner, Loop)
     last = replace(inner, exit=Seq(), last=seq(inner.body, inner.exit))
-    return replace(s, call=replace(s.call, body=replace(columns, body=last)))
+    return with_waits(replace(s, call=replace(s.call, body=replace(columns, body=last))))
 
 
 # vec: packed, register blocked, ragged -------------------------------------------------------------------------------
@@ -204,9 +205,8 @@ def vec_matmul(
 
     call = loop("kb", 0, k, 5, block(False), first=block(True))
     slot = Slot("P", "ram", 4 * depth * n, bound=bound)
-    return Schedule(
-        kernel, s, Cover(kernel, kernel, mappings), nests, packing if bound else Seq(), call, (slot,), homes
-    )
+    bind = packing if bound else Seq()
+    return with_waits(Schedule(kernel, s, Cover(kernel, kernel, mappings), nests, bind, call, (slot,), homes))
 
 
 # a recurrence with run-time trip -------------------------------------------------------------------------------------
@@ -254,6 +254,5 @@ def running_sum(n: int = 8) -> Schedule:
             move("cpu", "vmove", ty, ry, at_home(homes["y"], ty)),
         ]
     call = loop("u", 0, V("T"), 1, seq(*body), enter=seq(*enter), exit=seq(*leave))
-    return Schedule(
-        kernel, s, Cover(kernel, kernel, (add, top)), (Nest(0, axes), Nest(1, axes)), Seq(), call, (), homes
-    )
+    nests = Nest(0, axes), Nest(1, axes)
+    return with_waits(Schedule(kernel, s, Cover(kernel, kernel, (add, top)), nests, Seq(), call, (), homes))

@@ -1,0 +1,290 @@
+"""That no call starts too early (obligation 8, SCH-8): whatever may be running still when it starts touches nothing of
+what it touches, or both only read. For all trips of the loops, on the tree.
+
+A call's wait says that all but the last ``lag`` calls of a stream have finished. So of every two calls that may meet,
+the earlier one must be farther behind than that: of each way in which one may come before the other
+(:mod:`isam.proof.ways`) it is shown that what they touch lies apart, or else that enough calls of the earlier one's
+stream lie between them (:mod:`isam.proof.standing`); where each holds of some iterations, that one of them holds of all.
+
+What many calls have in common (the loops around them, how addresses depend on those) is looked at once for all of
+them; numbers decide the rest. The slow judge is :mod:`isam.proof.races`, which starts call after call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import field, replace
+from math import inf
+from typing import TYPE_CHECKING
+
+from isam.classes import dataclass
+from isam.ir.affine import Affine
+from isam.once import once
+from isam.proof.boxes import Box, disjoint
+from isam.proof.context import Context, of_sizes
+from isam.proof.facts import Facts
+from isam.proof.standing import Body, Counts, Event, Mine, Step, bodies
+from isam.proof.violation import Findings
+from isam.proof.ways import EARLY, OTHER, SAME, Way, ways
+from isam.schedule.tree import Issue, Loop, Node, Operand, Schedule, distinct
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from isam.proof.digits import Layout
+    from isam.proof.state import Spot, Target
+
+Lags = dict[tuple[str, bool], int]  # per stream, and of its own instance or of every one
+
+
+@dataclass(eq=False, slots=True)
+class Access:
+    """What a call touches: ``at`` is where its step stands in the row of its body, ``lags`` are those of the step."""
+
+    at: int
+    issue: Issue
+    lags: Lags
+    operand: Operand
+    target: Target
+    box: Box  # the first side bytes, those behind it elements, where one of those has one address
+
+
+@dataclass(eq=False)
+class Bundle:
+    """Accesses of one stream to one base in one body, whose boxes differ in numbers alone."""
+
+    body: Body
+    spot: Spot
+    stream: str
+    writes: bool
+    ctx: Context
+    some: list[Access] = field(default_factory=list)
+
+    @once
+    def numbers(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Per access where its step stands, and the numbers in the bounds of its box."""
+        import numpy as np
+
+        low, high = (np.array([[side[k].const for side in a.box] for a in self.some]) for k in (0, 1))
+        return np.array([a.at for a in self.some]), low, high
+
+    def within(self, top: Body) -> np.ndarray:
+        """Per access where in the row of a body around it stands what holds it."""
+        at = self.numbers()[0]
+        return at if self.body is top else at * 0 + self.body.below(top)[0].at
+
+    @once
+    def spread(self) -> tuple[float, float]:
+        """The bytes between which all of them lie, in any iteration."""
+        low = [self.ctx.lower(a.box[0][0]) for a in self.some]
+        high = [self.ctx.upper(a.box[0][1]) for a in self.some]
+        return (min(-inf if n is None else n for n in low), max(inf if n is None else n for n in high))
+
+
+@dataclass
+class Waits:
+    """Judges one of a schedule's trees."""
+
+    facts: Facts
+    out: Findings
+    counts: Counts = field(init=False)
+    _ways: dict[tuple[int, int], list[Way]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        schedule = self.facts.legality.schedule
+        self.system = schedule.system
+        self.sizes = of_sizes(schedule.cover.kernel.syms)
+        self.counts = Counts(schedule)
+        self.group = {s: self.system.replica_of(u) or "" for u, s in self.counts.streams.items()}
+        self.threads = {r.name for r in self.system.replicas.values() if r.threads}
+        self.groups = tuple(self.system.replicas)
+
+    def check(self, tree: Node) -> None:
+        by_spot: dict[Spot, list[Bundle]] = {}
+        for bundle in self.bundles(tree):
+            by_spot.setdefault(bundle.spot, []).append(bundle)
+        for some in by_spot.values():
+            for late in some:
+                for early in some:
+                    if early.writes or late.writes:
+                        self.pair(early, late)
+
+    def bundles(self, tree: Node) -> list[Bundle]:
+        """What all calls of a tree touch."""
+        known: dict[object, Bundle] = {}
+        lg = self.facts.legality
+        contexts: dict[int, Context] = {}
+        kept: list[Body] = []
+        for body in bodies(tree):
+            kept.append(body)
+            around = self.sizes if body.parent is None else contexts[id(body.parent)]
+            var = body.var()
+            ctx = contexts[id(body)] = around if var is None else around.with_var(var)
+            for at, step in enumerate(body.row):
+                if not isinstance(step, tuple):
+                    continue
+                lags = _lags(step)
+                for issue in step:
+                    written = lg.signature(issue).writes
+                    stream = self.counts.streams[issue.unit]
+                    for o in issue.operands:
+                        t, box = self.facts.target(o), self.box(o)
+                        shape = tuple([(lo.terms, hi.terms) for lo, hi in box])
+                        key = id(body), t.spot, stream, o.name in written, shape
+                        got = known.get(key)
+                        if got is None:
+                            got = known[key] = Bundle(body, t.spot, stream, o.name in written, ctx)
+                        got.some.append(Access(at, issue, lags, o, t, box))
+        return list(known.values())
+
+    def box(self, o: Operand) -> Box:
+        """The bytes that an operand touches, of cells whole ones, then its elements where they have one address."""
+        t, p = self.facts.target(o), o.place
+        if t.cells is not None:
+            cell = self.system.memories[t.spot[0]].cell or 1
+            return ((Affine((), t.cells[0] * cell), Affine((), (t.cells[1] + 1) * cell)),)
+        own = self.facts.instances.at(p) - p.offset  # slots of instances lie apart there
+        elements = t.hull if self.facts.legality.one_address(p.base) else ()
+        return ((t.low - own, t.high - own), *elements)
+
+    # -- two calls, of which the first stands before the second in some way --------------------------------------------
+    def pair(self, early: Bundle, late: Bundle) -> None:
+        """Looks at all pairs of an access of the one and an access of the other."""
+        (low, high), (begin, end) = early.spread(), late.spread()
+        if high <= begin or end <= low:
+            return
+        owner, group = self.system.replica_of(early.spot[0]) or "", self.group[early.stream]
+        for way in self.ways(early.body, late.body):
+            if way.on.get(owner, SAME) == OTHER:
+                continue  # in another instance's memory
+            if early.stream == late.stream and group in self.threads and way.on.get(group, SAME) == SAME:
+                continue  # a CPU carries a thread out in order
+            self.look(early, late, way)
+
+    def ways(self, early: Body, late: Body) -> list[Way]:
+        key = id(early), id(late)
+        got = self._ways.get(key)
+        if got is None:
+            got = self._ways[key] = list(ways(early, late, self.sizes, self.groups))
+        return got
+
+    def look(self, early: Bundle, late: Bundle, way: Way) -> None:
+        """The pairs in question that come about in one way, all at once, then one by one what numbers leave open."""
+        import numpy as np
+
+        (_, low, high), (_, begin, end) = early.numbers(), late.numbers()
+        meet = np.ones((len(early.some), len(late.some)), bool)
+        one, two = way.tops
+        if one is two and not way.turned:
+            meet &= early.within(one)[:, None] < late.within(two)
+        for k, (side, other) in enumerate(zip(early.some[0].box, late.some[0].box, strict=False)):
+            below, above = (Affine(e.terms).substitute(way.names) for e in side)
+            for far, gap in ((way.ctx.lower(below - Affine(other[1].terms)), low[:, k, None] - end[:, k]),
+                             (way.ctx.lower(Affine(other[0].terms) - above), begin[:, k] - high[:, k, None])):  # fmt: skip
+                if far is not None:
+                    meet &= gap + far < 0
+        if not meet.any():
+            return
+        apart = [(e, every, self.distances(early, late, way, e)) for e, every in self.events(early, way)]
+        for e, every, (far, behind, ahead) in apart:
+            lags = np.array([b.lags.get((early.stream, every), -1) for b in late.some])
+            least = way.ctx.lower(far)
+            if least is not None:
+                meet &= (lags < 0) | (least + behind[:, None] + ahead <= lags * self.counts.scale)
+            if every and not late.body.dealt(e.group):
+                meet &= lags < 0  # what stands in no dealt loop waits for all of them
+        for a, b in zip(*map(list, meet.nonzero()), strict=True):
+            told = [(far + int(behind[a] + ahead[b]), lag * self.counts.scale)
+                    for _, every, (far, behind, ahead) in apart
+                    if (lag := late.some[b].lags.get((early.stream, every))) is not None]  # fmt: skip
+            if not self.safe(early.some[a], late.some[b], way, told):
+                name = f"{early.some[a].issue.instruction} on '{early.stream}'"
+                what = f"may start before {name}, which touches the same bytes, is done"
+                self.out.add(8, "race", what, late.some[b].issue)
+
+    def events(self, early: Bundle, way: Way) -> Iterator[tuple[Event, bool]]:
+        """What waits for a stream are counted in, and whether those are the waits for every instance."""
+        group = self.group[early.stream]
+        if way.on.get(group, SAME) == SAME:
+            yield Event(group, early.stream), False
+        if group:
+            yield Event(group), True
+
+    def distances(self, early: Bundle, late: Bundle, way: Way, e: Event) -> tuple[Affine, np.ndarray, np.ndarray]:
+        """How many events lie between two calls, the earlier one among them: what all pairs have in common, and what
+        each access of the one and of the other adds."""
+        import numpy as np
+
+        mine, (one, two) = way.mine(e.group), way.tops
+        (at, where), (before, behind) = ((early.numbers()[0], late.numbers()[0]),
+                                         (early.within(one), late.within(two)))  # fmt: skip
+        after = np.full(len(at), self.counts.scale if e.stream else 0) + self.rest(one, before, e, mine)
+        ahead = self.row(two, e, mine)[behind]
+        if early.body is not one:
+            after = after + self.rest(early.body, at, e, mine)
+        if late.body is not two:
+            ahead = ahead + self.row(late.body, e, mine)[where]
+        if one is two and not way.turned:
+            ahead = ahead - self.row(one, e, mine)[-1]
+        return way.distance(self.counts, e), after, ahead
+
+    def row(self, body: Body, e: Event, mine: Mine | None) -> np.ndarray:
+        import numpy as np
+
+        return np.array(self.counts.row(body, e, mine))
+
+    def rest(self, body: Body, at: np.ndarray, e: Event, mine: Mine | None) -> np.ndarray:
+        """Events of a body behind some of its children."""
+        row = self.row(body, e, mine)
+        return row[-1] - row[at + 1]
+
+    def safe(self, a: Access, b: Access, way: Way, told: list[tuple[Affine, int]]) -> bool:
+        """Whether two accesses never meet while the earlier one may be running: so long as of everything that is
+        ``told`` no more lies between than the wait leaves."""
+        ctx = way.ctx
+        for far, lag in told:
+            ctx = ctx.given(Affine((), lag) - far)
+        if any(ctx.lower(Affine((), lag) - far) is not None and (ctx.upper(Affine((), lag) - far) or 0) < 0
+               for far, lag in told):  # fmt: skip
+            return True
+        one = tuple([(lo.substitute(way.names), hi.substitute(way.names)) for lo, hi in a.box])
+        if len(one) != len(b.box):
+            one, two = one[:1], b.box[:1]
+        else:
+            two = b.box
+        if disjoint(one, two, ctx):
+            return True
+        if a.target.cells is not None or b.target.cells is not None:
+            return False
+        sizes = self.facts.legality.buffers
+        size = sizes[a.target.buffer].bytes, sizes[b.target.buffer].bytes
+        return self.facts.isl.no_clash(self.layout(a, way.names, EARLY), self.layout(b, {}, ""), size, False, ctx)
+
+    def layout(self, a: Access, names: Mapping[str, Affine], mark: str) -> Layout:
+        """The elements of an access and where they lie."""
+        t, p = a.target, a.operand.place
+        names = {**names, **{v.name: Affine.of(v.name + mark) for v in t.over}}
+        over = tuple(replace(v, name=v.name + mark) for v in t.over)
+        offset = t.offset - (self.facts.instances.at(p) - p.offset)
+        box = tuple([(lo.substitute(names), hi.substitute(names)) for lo, hi in t.box])
+        return box, offset.substitute(names), t.strides, over
+
+
+def _lags(step: Step) -> Lags:
+    """What a step waits for: the calls of one start together."""
+    out: Lags = {}
+    for issue in step:
+        for w in issue.after:
+            key = w.stream, w.every
+            out[key] = min(w.lag, out.get(key, w.lag))
+    return out
+
+
+def check_waits(schedule: Schedule, facts: Facts, out: Findings) -> None:
+    """Whether calls that wait for too little may start too early. One stream alone does one call after the other."""
+    nodes = [n for tree in (schedule.bind, schedule.call) for n in distinct(tree)]
+    streams = {schedule.system.stream_of(n.unit) for n in nodes if isinstance(n, Issue)}
+    if len(streams) < 2 and not any(isinstance(n, Loop) and n.deal is not None for n in nodes):
+        return
+    for tree in (schedule.bind, schedule.call):
+        Waits(facts, out).check(tree)
