@@ -46,8 +46,8 @@ METHODS: dict[int, str] = {
     5: "conflicting earlier instances are contained in what has been done, on the tree",
     6: "no statement outside an instruction's region touches a temporary inlined in it",
     7: "bounds of affine starts over the loop variables; isl where they do not suffice",
-    8: "facts (which tile lies where, current) followed through the tree, loops by induction; of two calls that may meet, "
-       "so many of the first one's stream lie between that the second one's wait is for it",
+    8: "facts (which tile lies where, current) followed through the tree, loops by induction; of two calls that may "
+       "meet, so many of the first one's stream lie between that the second one's wait is for it",
     9: "slots, cells, addresses and joint placement of every distinct step",
     10: "edges, issuers and units of every distinct step",
     11: "the facts assumed at the begin of a body hold at its end; loops that may not run change nothing",

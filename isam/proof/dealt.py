@@ -129,7 +129,7 @@ class Dealt:
     def accesses(self, node: Node, over: tuple[Var, ...], own: frozenset[str]) -> Iterator[Access]:
         """What a node touches, but in the memories that every instance has for its ``own``."""
         if isinstance(node, Issue):
-            writes = self.facts.legality.signature(node).writes
+            writes = self.facts.legality.written(node.instruction)
             for o in node.operands:
                 t = self.facts.target(o)
                 if t.spot[0] not in own:

@@ -64,7 +64,7 @@ KINDS: dict[str, Kind] = {
     "order": Kind((4, 5), "A step may run before one that it depends on: of a sum (4), or of anything else (5)."),
     "point": Kind((1,), "A step does not say at which point of its nest it stands."),
     "ports": Kind((9,), "A call takes more operands from a memory, or puts more there, than it has ports."),
-    "race": Kind((8,), "Instances that run at once may meet in elements that one of them writes."),
+    "race": Kind((8,), "A call waits for too little: it may start before one that touches the same bytes is done."),
     "rank": Kind((7,), "A tile or its strides have not as many dimensions as the buffer."),
     "read-only": Kind((8,), "An input is written."),
     "reassociate": Kind((3,), "Terms of a sum are added in another order than the kernel's, which permits no other."),

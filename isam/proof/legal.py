@@ -36,6 +36,7 @@ class Legality:
     streams: dict[str, str] = field(init=False)  # of units and clusters: the replica that has them, or ''
     _everywhere: Context | None = None
     _reserved: dict[str, int] = field(default_factory=dict)
+    _written: dict[str, frozenset[str]] = field(default_factory=dict)
     _signatures: dict[tuple, Signature] = field(default_factory=dict)
     judge: Judge = field(init=False)
     _of: dict[int, tuple[Issue, Signature]] = field(default_factory=dict)
@@ -71,6 +72,14 @@ class Legality:
         if self._everywhere is None:
             self._everywhere = self.context(everywhere(self.schedule))
         return self._everywhere
+
+    def written(self, instruction: str) -> frozenset[str]:
+        """The operands that an instruction writes, whoever calls it how."""
+        got = self._written.get(instruction)
+        if got is None:
+            body = self.schedule.system.instructions[instruction].body
+            got = self._written[instruction] = frozenset(b.name for b in body.arguments if b.role in ("out", "inout"))
+        return got
 
     def one_address(self, base: str) -> bool:
         """Whether every element of a base has one address only: in an argument's own memory (see :meth:`step`)."""

@@ -145,7 +145,7 @@ class Counts:
 
     def whole(self, node: Node, e: Event, mine: Mine | None, depth: int) -> int:
         """Events of one execution of a node, on an instance to which the loops ``mine`` deal (instance 0 where there
-        are none), inside ``depth`` loops that are dealt. ``mine`` None: on one of which nothing is known."""
+        are none): the first ``depth`` of them deal as those around the node do. None: nothing is known of that."""
         key = id(node), e, id(mine), depth
         got = self._whole.get(key)
         if got is None:
@@ -161,7 +161,7 @@ class Counts:
             return 0
         if _dealt_to(node, e.group):
             if not e.stream:
-                return self.scale
+                return self.scale if depth == 0 else 0
             return self.whole(node.body, e, mine, depth + 1) if _deals(node, mine, depth) else 0
         parts = [getattr(node, p) for p in PARTS if p != "body"]
         once = sum([self.whole(p, e, mine, depth) for p in parts if p is not None])
@@ -172,7 +172,6 @@ class Counts:
         key = id(body), e, id(mine)
         got = self._rows.get(key)
         if got is None:
-            mine = _knows(body, e.group, mine)
             depth = len(body.dealt(e.group))
             each = [
                 self.whole(n[0], e, mine, depth) if isinstance(n, tuple) else self.whole(n, e, mine, depth)
@@ -189,7 +188,7 @@ class Counts:
             assert body.parent is not None
             assert body.loop is not None
             node, depth = getattr(body.loop, name), len(body.parent.dealt(e.group)) + _dealt_to(body.loop, e.group)
-            got = 0 if node is None else self.whole(node, e, _knows(body, e.group, mine), depth)
+            got = 0 if node is None else self.whole(node, e, mine, depth)
             self._parts[key] = got
         return got
 
@@ -245,17 +244,19 @@ class Counts:
         far = Affine.of(n.var) - Affine.of(n.var).substitute(of) - n.step
         return far * (self.part(late, "body", e, mine) // n.step)
 
-    def after(self, body: Body, top: Body, e: Event, mine: Mine | None) -> Affine:
-        """Events from the end of a body to that of the child of ``top`` that it is in."""
-        key = "after", id(body), id(top), e, id(mine)
+    def after(self, body: Body, top: Body, e: Event, mine: Mine | None, own: Mine | None) -> Affine:
+        """Events from the end of a body to that of the child of ``top`` that it is in. ``own``: as ``mine``, inside of
+        loops there that are dealt."""
+        key = "after", id(body), id(top), e, id(mine), id(own)
         if key in self._sides:
             return self._sides[key]
-        out = ZERO
+        out, depth = ZERO, len(top.dealt(e.group))
         for b in body.below(top):
-            out = out + self.tail(b, e, mine)
+            assert b.parent is not None
+            known = own if len(b.parent.dealt(e.group)) > depth else mine
+            out = out + self.tail(b, e, known)
             if b.parent is not top:
-                assert b.parent is not None
-                row = self.row(b.parent, e, mine)
+                row = self.row(b.parent, e, known)
                 out = out + (row[-1] - row[b.at + 1])
         self._sides[key] = out
         return out
@@ -282,15 +283,6 @@ def alike(one: Loop, two: Loop) -> bool:
 
 def _plain(n: Loop) -> bool:
     return len(n.lo) == 1 and n.lo[0].div == 1
-
-
-def _knows(body: Body, group: str, mine: Mine | None) -> Mine | None:
-    """``mine``, where the dealt loops around a body are on the instance to which those deal: then loops inside may be
-    told to be, too."""
-    own = body.dealt(group)
-    if not mine or (len(own) <= len(mine) and all(n.deal == m.deal and n.trip == m.trip for n, m in zip(own, mine))):
-        return mine
-    return None
 
 
 def _deals(n: Loop, mine: Mine | None, depth: int) -> bool:

@@ -1,10 +1,11 @@
-"""That no call starts too early (obligation 8, SCH-8): whatever may be running still when it starts touches nothing of
-what it touches, or both only read. For all trips of the loops, on the tree.
+"""That no call starts too early (obligation 8, SCH-8): what may be running still when it starts touches nothing of what
+it touches, or both only read. For all trips of the loops, on the tree.
 
 A call's wait says that all but the last ``lag`` calls of a stream have finished. So of every two calls that may meet,
-the earlier one must be farther behind than that: of each way in which one may come before the other
+the earlier one must be farther behind than that. Of each way in which one may come before the other
 (:mod:`isam.proof.ways`) it is shown that what they touch lies apart, or else that enough calls of the earlier one's
-stream lie between them (:mod:`isam.proof.standing`); where each holds of some iterations, that one of them holds of all.
+stream lie between them (:mod:`isam.proof.standing`); where each holds of some iterations, that one of them holds of
+all.
 
 What many calls have in common (the loops around them, how addresses depend on those) is looked at once for all of
 them; numbers decide the rest. The slow judge is :mod:`isam.proof.races`, which starts call after call.
@@ -15,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from isam.classes import dataclass
 from isam.ir.affine import Affine
@@ -35,6 +36,10 @@ if TYPE_CHECKING:
     from isam.proof.state import Spot, Target
 
 Lags = dict[tuple[str, bool], int]  # per stream, and of its own instance or of every one
+
+
+Side = tuple[Affine, Affine]
+WORD = 1 << 58  # the sum of a few such numbers is a machine word
 
 
 @dataclass(eq=False, slots=True)
@@ -65,7 +70,7 @@ class Bundle:
         """Per access where its step stands, and the numbers in the bounds of its box."""
         import numpy as np
 
-        low, high = (np.array([[side[k].const for side in a.box] for a in self.some]) for k in (0, 1))
+        low, high = (_array([[side[k].const for side in a.box] for a in self.some]) for k in (0, 1))
         return np.array([a.at for a in self.some]), low, high
 
     def within(self, top: Body) -> np.ndarray:
@@ -112,7 +117,6 @@ class Waits:
     def bundles(self, tree: Node) -> list[Bundle]:
         """What all calls of a tree touch."""
         known: dict[object, Bundle] = {}
-        lg = self.facts.legality
         contexts: dict[int, Context] = {}
         kept: list[Body] = []
         for body in bodies(tree):
@@ -125,15 +129,14 @@ class Waits:
                     continue
                 lags = _lags(step)
                 for issue in step:
-                    written = lg.signature(issue).writes
+                    written = self.facts.legality.written(issue.instruction)
                     stream = self.counts.streams[issue.unit]
                     for o in issue.operands:
-                        t, box = self.facts.target(o), self.box(o)
-                        shape = tuple([(lo.terms, hi.terms) for lo, hi in box])
-                        key = id(body), t.spot, stream, o.name in written, shape
+                        t, box, writes = self.facts.target(o), self.box(o), o.name in written
+                        key = id(body), t.spot, stream, writes, tuple([(lo.terms, hi.terms) for lo, hi in box])
                         got = known.get(key)
                         if got is None:
-                            got = known[key] = Bundle(body, t.spot, stream, o.name in written, ctx)
+                            got = known[key] = Bundle(body, t.spot, stream, writes, ctx)
                         got.some.append(Access(at, issue, lags, o, t, box))
         return list(known.values())
 
@@ -157,7 +160,7 @@ class Waits:
         for way in self.ways(early.body, late.body):
             if way.on.get(owner, SAME) == OTHER:
                 continue  # in another instance's memory
-            if early.stream == late.stream and group in self.threads and way.on.get(group, SAME) == SAME:
+            if early.stream == late.stream and group in self.threads and way.on.get(group, SAME) != OTHER:
                 continue  # a CPU carries a thread out in order
             self.look(early, late, way)
 
@@ -177,20 +180,21 @@ class Waits:
         one, two = way.tops
         if one is two and not way.turned:
             meet &= early.within(one)[:, None] < late.within(two)
-        for k, (side, other) in enumerate(zip(early.some[0].box, late.some[0].box, strict=False)):
+        for k, (side, other) in enumerate(_sides(early.some[0].box, late.some[0].box)):
             below, above = (Affine(e.terms).substitute(way.names) for e in side)
-            for far, gap in ((way.ctx.lower(below - Affine(other[1].terms)), low[:, k, None] - end[:, k]),
-                             (way.ctx.lower(Affine(other[0].terms) - above), begin[:, k] - high[:, k, None])):  # fmt: skip
+            after = way.ctx.lower(below - Affine(other[1].terms)), low[:, k, None] - end[:, k]
+            before = way.ctx.lower(Affine(other[0].terms) - above), begin[:, k] - high[:, k, None]
+            for far, gap in (after, before):
                 if far is not None:
-                    meet &= gap + far < 0
+                    meet &= gap < -far
         if not meet.any():
             return
         apart = [(e, every, self.distances(early, late, way, e)) for e, every in self.events(early, way)]
         for e, every, (far, behind, ahead) in apart:
-            lags = np.array([b.lags.get((early.stream, every), -1) for b in late.some])
+            lags = _array([b.lags.get((early.stream, every), -1) * self.counts.scale for b in late.some])
             least = way.ctx.lower(far)
             if least is not None:
-                meet &= (lags < 0) | (least + behind[:, None] + ahead <= lags * self.counts.scale)
+                meet &= (lags < 0) | (behind[:, None] + (ahead - lags) <= -least)
             if every and not late.body.dealt(e.group):
                 meet &= lags < 0  # what stands in no dealt loop waits for all of them
         for a, b in zip(*map(list, meet.nonzero()), strict=True):
@@ -205,7 +209,7 @@ class Waits:
     def events(self, early: Bundle, way: Way) -> Iterator[tuple[Event, bool]]:
         """What waits for a stream are counted in, and whether those are the waits for every instance."""
         group = self.group[early.stream]
-        if way.on.get(group, SAME) == SAME:
+        if way.on.get(group, SAME) != OTHER:
             yield Event(group, early.stream), False
         if group:
             yield Event(group), True
@@ -213,15 +217,14 @@ class Waits:
     def distances(self, early: Bundle, late: Bundle, way: Way, e: Event) -> tuple[Affine, np.ndarray, np.ndarray]:
         """How many events lie between two calls, the earlier one among them: what all pairs have in common, and what
         each access of the one and of the other adds."""
-        import numpy as np
-
         mine, (one, two) = way.mine(e.group), way.tops
         (at, where), (before, behind) = ((early.numbers()[0], late.numbers()[0]),
                                          (early.within(one), late.within(two)))  # fmt: skip
-        after = np.full(len(at), self.counts.scale if e.stream else 0) + self.rest(one, before, e, mine)
+        after = self.rest(one, before, e, mine) + (self.counts.scale if e.stream else 0)
         ahead = self.row(two, e, mine)[behind]
         if early.body is not one:
-            after = after + self.rest(early.body, at, e, mine)
+            inside = len(early.body.dealt(e.group)) > len(one.dealt(e.group))
+            after = after + self.rest(early.body, at, e, way.mine(e.group, inside))
         if late.body is not two:
             ahead = ahead + self.row(late.body, e, mine)[where]
         if one is two and not way.turned:
@@ -229,9 +232,7 @@ class Waits:
         return way.distance(self.counts, e), after, ahead
 
     def row(self, body: Body, e: Event, mine: Mine | None) -> np.ndarray:
-        import numpy as np
-
-        return np.array(self.counts.row(body, e, mine))
+        return _array(self.counts.row(body, e, mine))
 
     def rest(self, body: Body, at: np.ndarray, e: Event, mine: Mine | None) -> np.ndarray:
         """Events of a body behind some of its children."""
@@ -244,15 +245,11 @@ class Waits:
         ctx = way.ctx
         for far, lag in told:
             ctx = ctx.given(Affine((), lag) - far)
-        if any(ctx.lower(Affine((), lag) - far) is not None and (ctx.upper(Affine((), lag) - far) or 0) < 0
-               for far, lag in told):  # fmt: skip
+        left = [ctx.upper(Affine((), lag) - far) for far, lag in told]
+        if any(n is not None and n < 0 for n in left):
             return True
-        one = tuple([(lo.substitute(way.names), hi.substitute(way.names)) for lo, hi in a.box])
-        if len(one) != len(b.box):
-            one, two = one[:1], b.box[:1]
-        else:
-            two = b.box
-        if disjoint(one, two, ctx):
+        sides = _sides(tuple([(lo.substitute(way.names), hi.substitute(way.names)) for lo, hi in a.box]), b.box)
+        if any(disjoint((one,), (two,), ctx) for one, two in sides):
             return True
         if a.target.cells is not None or b.target.cells is not None:
             return False
@@ -268,6 +265,19 @@ class Waits:
         offset = t.offset - (self.facts.instances.at(p) - p.offset)
         box = tuple([(lo.substitute(names), hi.substitute(names)) for lo, hi in t.box])
         return box, offset.substitute(names), t.strides, over
+
+
+def _sides(one: Box, two: Box) -> list[tuple[Side, Side]]:
+    """What two boxes may be apart in: bytes, and elements where both have them."""
+    return list(zip(one, two, strict=True)) if len(one) == len(two) else [(one[0], two[0])]
+
+
+def _array(numbers: list[Any]) -> np.ndarray:
+    """Numbers as machine words where their sums surely are such, else as they are."""
+    import numpy as np
+
+    out = np.array(numbers, object)
+    return out.astype(np.int64) if out.size == 0 or np.abs(out).max() < WORD else out
 
 
 def _lags(step: Step) -> Lags:

@@ -1,5 +1,5 @@
-"""The ways in which a call in one body may come before a call in another: which iterations of the loops around them they
-stand in, and on which instances of a replica."""
+"""The ways in which a call in one body may come before a call in another: which iterations of the loops around them
+they stand in, and on which instances of a replica."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from isam.proof.context import Context, Var
 from isam.proof.standing import PARTS, Body, Counts, Event, Mine, alike
 from isam.schedule.tree import Bound, Loop
 
-SAME, OTHER = "same", "other"  # instance
+SAME, MET, OTHER = "same", "met", "other"  # instance, by the same numbers of dealt loops; by others, perhaps; another
 EARLY = "^a"  # what is behind the name of a variable of the earlier call, where the later one has another value of it
 
 
@@ -34,23 +34,22 @@ class Way:
     names: dict[str, Affine]
     on: Mapping[str, str]
 
-    def mine(self, group: str) -> Mine | None:
-        """The loops dealt to the instance that both are on; None where they are on two."""
-        return self.late.dealt(group) if self.on.get(group, SAME) == SAME else None
+    def mine(self, group: str, inside: bool = False) -> Mine | None:
+        """The loops that deal to the instance that both are on, None where they are on two; ``inside``: as seen in
+        loops that are dealt around the earlier one alone, None where those may deal by other numbers."""
+        known = (SAME,) if inside else (SAME, MET)
+        return self.late.dealt(group) if self.on.get(group, SAME) in known else None
 
     def distance(self, counts: Counts, e: Event) -> Affine:
         """Events behind the call and the rest of what the earlier one's body has, up to what the later one's body
         begins with: without what a body holds itself behind the one or before the other."""
         mine = self.mine(e.group)
         one, two = self.tops
-        far = counts.after(self.early, one, e, mine).substitute(self.names) + counts.before(self.late, two, e, mine)
+        far = counts.after(self.early, one, e, mine, self.mine(e.group, inside=True)).substitute(self.names)
+        far = far + counts.before(self.late, two, e, mine)
         if self.turned or one is not two:
             far = far + counts.between(one, two, self.names, e, mine)
         return far
-
-    def at(self, body: Body, top: Body) -> int | None:
-        """Where in the row of ``top`` stands what holds a body; None: it is that body."""
-        return None if body is top else body.below(top)[0].at
 
 
 def ways(early: Body, late: Body, sizes: Context, groups: tuple[str, ...]) -> Iterator[Way]:
@@ -71,34 +70,28 @@ def ways(early: Body, late: Body, sizes: Context, groups: tuple[str, ...]) -> It
 
 def _ways(early: Body, late: Body, common: list[Body], tops: tuple[Body, Body], turned: bool, sizes: Context,
           groups: tuple[str, ...]) -> Iterator[Way]:  # fmt: skip
-    """One way, per relation of the instances that both are on."""
+    """One way, per relation of the instances that both are on. ``common``: the bodies that both are in once."""
+    shared = len(common) + turned
     ctx = sizes.with_vars(v for b in common if (v := b.var()) is not None)
-    apart = [late.chain[len(common) :], early.chain[len(common) :]]
-    backwards = False
-    if turned:
-        var, loop = tops[0].var(), tops[0].loop
-        assert var is not None
-        assert loop is not None
-        ctx, backwards = ctx.with_var(var), loop.serpentine is not None
-        apart = [bodies[1:] for bodies in apart]
-    for b in apart[0]:
-        if (v := b.var()) is not None:
-            ctx = ctx.with_var(v)
-    names: dict[str, Affine] = {}
-    if turned:
-        name = var.name + EARLY
-        names[var.name] = Affine.of(name)
-        limit = () if backwards else (Bound(Affine.of(var.name, 1, -var.step)),)
-        ctx = ctx.with_var(replace(var, name=name, hi=(*var.hi, *limit)))
-    for on, related in _instances(early, late, len(common) + turned, groups):
+    ctx, names = _again(tops[0], ctx) if turned else (ctx, {})
+    ctx = ctx.with_vars(v for b in late.chain[shared:] if (v := b.var()) is not None)
+    for on, related in _instances(early, late, shared, groups):
         inside, named = ctx, dict(names)
-        for b in apart[1]:
+        for b in early.chain[shared:]:
             v = b.var()
-            if v is None:
-                continue
-            assert b.loop is not None
-            inside, named[v.name] = _early(v, b.loop, related.get(id(b.loop)), inside, named)
+            if v is not None and b.loop is not None:
+                inside, named[v.name] = _early(v, b.loop, related.get(id(b.loop)), inside, named)
         yield Way(early, late, tops, turned, inside, named, on)
+
+
+def _again(top: Body, ctx: Context) -> tuple[Context, dict[str, Affine]]:
+    """What is known of two iterations of a body, and what the earlier one's variable is called."""
+    v, n = top.var(), top.loop
+    assert v is not None
+    assert n is not None
+    limit = () if n.serpentine is not None else (Bound(Affine.of(v.name, 1, -v.step)),)
+    earlier = replace(v, name=v.name + EARLY, hi=(*v.hi, *limit))
+    return ctx.with_var(v).with_var(earlier), {v.name: Affine.of(earlier.name)}
 
 
 def _early(v: Var, n: Loop, related: tuple[Loop, str] | None, ctx: Context,
@@ -130,7 +123,7 @@ def _instances(early: Body, late: Body, common: int, groups: tuple[str, ...]
             each.append([(g, SAME, {})])
         elif len(a) != len(b) or not all(map(alike, a, b)):
             meet = not _numbers(a).isdisjoint(_numbers(b))
-            each.append([*([(g, SAME, {})] if meet else []), (g, OTHER, {})])
+            each.append([*([(g, MET, {})] if meet else []), (g, OTHER, {})])
         else:
             some = [(g, SAME, {id(x): (y, "=") for x, y in zip(a, b, strict=True)})]
             for k, (x, y) in enumerate(zip(a, b, strict=True)):

@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 
 from tests import campaign_mutants
-from tests.campaign_mutants import judged, mutants, races
+from tests.campaign_mutants import judged, mutants
 from tests.cases import SOURCES
 from tests.faults import faults
 from tests.harm import Case
@@ -30,8 +30,7 @@ def case(source: str) -> Case:
 @pytest.mark.parametrize("source", QUICK)
 def test_what_is_accepted_does_no_harm(source: str) -> None:
     c = case(source)
-    waits = not races(c, c.schedule)
-    found = Counter(judged(c, make(), waits)[0] for _, make in mutants(c, SEED, MANY))
+    found = Counter(judged(c, make())[0] for _, make in mutants(c, SEED, MANY))
     assert found.total() == MANY
     assert not found["accepted, harmful"]
     assert not found["crash"]
@@ -45,9 +44,9 @@ def test_there_are_faults_of_many_kinds() -> None:
 def test_a_blind_checker_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     c = case("toy")
     made = [make() for kind, make in mutants(c, SEED, 1000) if "left out" in kind]
-    seen = Counter(judged(c, m, False)[0] for m in made)
+    seen = Counter(judged(c, m)[0] for m in made)
     assert seen["refused"] > len(made) // 2 > 1
     monkeypatch.setattr(campaign_mutants, "examine", lambda s: (None, []))
-    found = [judged(c, m, False) for m in made]
+    found = [judged(c, m) for m in made]
     assert any(column == "accepted, harmful" and harm for column, harm in found)
     assert campaign_mutants.report({"x": Counter(c for c, _ in found)}, Counter(toy=1), 1, 0.0) == 1

@@ -29,7 +29,6 @@ from isam.ir.verify import verify as faults_of
 from isam.proof import boxes, context, flat_program, flat_walk
 from tests.campaign_equivalence import judged as judged_pair
 from tests.campaign_mutants import judged as judged_schedule
-from tests.campaign_mutants import races
 from tests.cases import SOURCES
 from tests.harm import Case
 from tests.mutation.__main__ import COMPILED, HARMLESS, drawn, files, known  # fmt: skip
@@ -183,7 +182,7 @@ def wrong(name: str) -> str:
     if which != RIGHT and int(which) >= len(planted(source, int(number))):
         return "the schedule has fewer faults now, this is none of them"
     s = schedule(source, int(number), which)
-    column, harm = judged_schedule(c, s, not races(c, c.schedule))
+    column, harm = judged_schedule(c, s)
     return f"{column}: {harm}" if column in ("accepted, harmful", "crash") else ""
 
 
