@@ -7,6 +7,7 @@ from isam.ir.instruction import Cost, Instruction, OperandContract
 from isam.ir.kernel import Access, Axis, Buffer, Domain, Kernel, Literal, Statement, Sym
 from isam.ir.mapping import Cover, Mapping, OperandMap
 from isam.schedule.tree import Bound, Issue, Loop, Nest, Node, Operand, Place, Schedule, Seq, Slot, Tile
+from isam.scheduler.waits import with_waits
 from isam.system.graph import Memory, Move, System, Unit
 
 A_, I_, J_, K_ = Affine.lift, Affine.of("i"), Affine.of("j"), Affine.of("k")
@@ -173,4 +174,4 @@ def matmul_on_tiny(m: int, n: int, k: int, pipelined: bool = False) -> Schedule:
     homes = {b: Place("dram", b, Affine(), s) for b, s in strides.items()}
     nests = (Nest(0, (("i", A_(m)), ("j", A_(n)))), Nest(1, (("i", A_(m)), ("j", A_(n)), ("k", A_(k)))))
     slots: tuple[Slot, ...] = ()
-    return Schedule(kernel, tiny(), matmul_cover(kernel), nests, Seq(), Seq(tuple(rows)), slots, homes)
+    return with_waits(Schedule(kernel, tiny(), matmul_cover(kernel), nests, Seq(), Seq(tuple(rows)), slots, homes))

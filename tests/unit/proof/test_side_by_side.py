@@ -89,6 +89,9 @@ class Told(Steps):
     def one_address(self, base: str) -> bool:
         return self.real.one_address(base)
 
+    def written(self, instruction: str) -> frozenset[str]:
+        return self.real.written(instruction)
+
 
 def refused(s: Schedule, call: Node) -> list[str]:
     made, out = replace(s, call=call), Findings()
