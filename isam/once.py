@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import TypeVar
+from typing import TypeVar, cast
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -25,7 +25,7 @@ def once(make: Callable[[T], R]) -> Callable[[T], R]:
         if key not in known:
             known[key] = _kept(owner, make(owner))
         got = known[key]
-        return owner if got is _Itself else got
+        return cast("R", owner) if got is _Itself else got
 
     return made
 
