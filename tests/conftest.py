@@ -11,8 +11,8 @@ gc.set_threshold(100_000, 100, 200)
 
 
 def pytest_sessionfinish() -> None:
-    """At its end pytest looks for garbage five times over; of all that tests have kept, that takes so long that the
-    process is interrupted (one of several is, five seconds after its last test). Here that is done once, in time, and
-    what is left then is not looked through again."""
+    """When all is over, pytest and Python look for garbage among all that tests have kept, for seconds; a process that
+    is one of several is interrupted five seconds after its last test, wherever it is then. So it is done here, in time,
+    and what is left is not looked through again."""
     gc.collect()
     gc.freeze()
