@@ -8,6 +8,8 @@ import weakref
 import pytest
 
 from isam.garbage import APART, YOUNG, seldom
+from tests.pipeline import compiled, simulated
+from tests.suite.columns import SUITE
 
 
 @pytest.fixture
@@ -92,3 +94,18 @@ def test_what_counts_as_old_is_still_found_when_nobody_reaches_it(threshold, mon
     assert gone() is not None
     gc.collect()
     assert gone() is None
+
+
+@pytest.mark.parametrize("on", ["toy", "host-generic"])
+def test_a_compilation_leaves_hardly_anything_to_look_for(threshold, on):
+    """What a function within another calls itself holds, say, stays until it is found: most of a compilation did."""
+    kernel, system = SUITE["conv2d"].load(), simulated(on)
+    gc.freeze()  # what is there already is not looked through
+    gc.set_threshold(0)
+    try:
+        job = compiled(kernel, {s.name: 6 for s in kernel.syms}, system, check=True)
+        made = len(gc.get_objects())
+        del job
+        assert gc.collect() < made / 50
+    finally:
+        gc.unfreeze()
