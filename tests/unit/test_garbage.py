@@ -70,6 +70,7 @@ def test_in_a_young_process_what_was_made_counts_as_old(threshold, monkeypatch, 
 
 def test_what_the_user_has_frozen_stays_frozen(threshold, monkeypatch):
     young(monkeypatch, 0)
+    gc.set_threshold(10_000, 10, 10)
     try:
         gc.freeze()
         frozen = gc.get_freeze_count()
@@ -81,6 +82,7 @@ def test_what_the_user_has_frozen_stays_frozen(threshold, monkeypatch):
 
 def test_what_counts_as_old_is_still_found_when_nobody_reaches_it(threshold, monkeypatch):
     young(monkeypatch, 0)
+    gc.set_threshold(10_000, 10, 10)
 
     class Round:
         pass
