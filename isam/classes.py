@@ -90,7 +90,10 @@ def _init(cls: type) -> Any:
 
 
 def _setting(cls: type, f: Field[Any], value: str, names: dict[str, Any]) -> str:
-    """A slot is set by what Python has put into the class for it, in half the time that ``__setattr__`` takes."""
+    """A slot is set by what Python has put into the class for it, in half the time that ``__setattr__`` takes; plainly,
+    where nothing forbids that, in a third."""
+    if cls.__setattr__ is object.__setattr__:
+        return f" self.{f.name} = {value}"
     slot = next((c.__dict__[f.name] for c in cls.__mro__ if f.name in c.__dict__), None)
     if isinstance(slot, MemberDescriptorType):
         names[f"_set_{f.name}"] = slot.__set__

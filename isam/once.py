@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import TypeVar
+from typing import TypeVar, cast
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+
+class _Itself:
+    """Stands for the object where that is the result: kept with itself, it would be a cycle."""
 
 
 def once(make: Callable[[T], R]) -> Callable[[T], R]:
@@ -19,15 +23,20 @@ def once(make: Callable[[T], R]) -> Callable[[T], R]:
     def made(owner: T) -> R:
         known = owner.__dict__
         if key not in known:
-            known[key] = make(owner)
-        return known[key]
+            known[key] = _kept(owner, make(owner))
+        got = known[key]
+        return cast("R", owner) if got is _Itself else got
 
     return made
 
 
 def know(function: Callable[[T], R], owner: T, result: R) -> None:
     """Keeps what a function made by :func:`once` would make of ``owner``, where that is known already."""
-    owner.__dict__[_key(function)] = result
+    owner.__dict__[_key(function)] = _kept(owner, result)
+
+
+def _kept(owner: object, result: object) -> object:
+    return _Itself if result is owner else result
 
 
 def _key(function: Callable[..., object]) -> str:

@@ -21,13 +21,13 @@ def axes_apart(body: Kernel) -> Kernel:
         if first.setdefault(a.name, a) != a:
             to[a] = next(n for n in (f"{a.name}{k}" for k in count(2)) if n not in taken)
             taken.add(to[a])
+    return replace(body, body=tuple([_apart(it, to) for it in body.body]), template=None)
 
-    def item(it: Item) -> Item:
-        if isinstance(it, Recurrence):
-            return replace(it, body=tuple(map(item, it.body)))
-        return _renamed(it, {a.name: to[a] for a in it.domain.axes if a in to})
 
-    return replace(body, body=tuple(map(item, body.body)), template=None)
+def _apart(it: Item, to: dict[Axis, str]) -> Item:
+    if isinstance(it, Recurrence):
+        return replace(it, body=tuple([_apart(x, to) for x in it.body]))
+    return _renamed(it, {a.name: to[a] for a in it.domain.axes if a in to})
 
 
 def loops_apart(body: Kernel) -> Kernel:

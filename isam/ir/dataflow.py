@@ -46,23 +46,24 @@ class Level:
 def levels(kernel: Kernel) -> tuple[Level, ...]:
     """Every straight-line list of the kernel, outermost first."""
     out: list[Level] = []
-
-    def walk(body: tuple[Item, ...], at: int, around: tuple[Recurrence, ...]) -> int:
-        own, inner, place = 0, [], len(out)
-        out.append(Level(0, (), ()))
-        for it in body:
-            if isinstance(it, Statement):
-                own |= 1 << at
-                at += 1
-            else:
-                end = walk(it.body, at, (*around, it))
-                inner.append((1 << end) - (1 << at))
-                at = end
-        out[place] = Level(own, tuple(inner), around)
-        return at
-
-    walk(kernel.body, 0, ())
+    _levels(kernel.body, 0, (), out)
     return tuple(out)
+
+
+def _levels(body: tuple[Item, ...], at: int, around: tuple[Recurrence, ...], out: list[Level]) -> int:
+    """Adds those of a body that begins with the ``at``-th statement; returns the statement behind it."""
+    own, inner, place = 0, [], len(out)
+    out.append(Level(0, (), ()))
+    for it in body:
+        if isinstance(it, Statement):
+            own |= 1 << at
+            at += 1
+        else:
+            end = _levels(it.body, at, (*around, it), out)
+            inner.append((1 << end) - (1 << at))
+            at = end
+    out[place] = Level(own, tuple(inner), around)
+    return at
 
 
 @once

@@ -330,13 +330,13 @@ def put(items: tuple[Item, ...], values: Mapping[str, Affine | int],
         extent: Callable[[Affine], Affine] | None = None) -> tuple[Item, ...]:  # fmt: skip
     """Items with names replaced by values; ``extent``: how those of axes are."""
     cut = extent or (lambda e: e.substitute(values))
-
-    def item(it: Item) -> Item:
+    out: list[Item] = []
+    for it in items:
         if isinstance(it, Recurrence):
-            return replace(it, axis=Axis(it.axis.name, cut(it.axis.extent)), body=tuple(map(item, it.body)))
-        return it.substitute(values, tuple(Axis(a.name, cut(a.extent)) for a in it.domain.axes))
-
-    return tuple(map(item, items))
+            out.append(replace(it, axis=Axis(it.axis.name, cut(it.axis.extent)), body=put(it.body, values, cut)))
+        else:
+            out.append(it.substitute(values, tuple(Axis(a.name, cut(a.extent)) for a in it.domain.axes)))
+    return tuple(out)
 
 
 def statements_in(body: Sequence[Item]) -> Iterator[Statement]:

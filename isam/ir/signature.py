@@ -35,18 +35,18 @@ def solved(rows: Iterable[frozenset[str]]) -> frozenset[str]:
 
 def points_of(kernel: Kernel) -> int | None:
     """Points of all statements in one call, conditions aside; None where that depends on sizes still open."""
+    return _points(kernel.body)
 
-    def inside(body: tuple[Item, ...]) -> int | None:
-        total = 0
-        for item in body:
-            axes = (item.axis,) if isinstance(item, Recurrence) else item.domain.axes
-            within = inside(item.body) if isinstance(item, Recurrence) else 1
-            if within is None or any(a.extent.terms for a in axes):
-                return None
-            total += within * prod(max(0, a.extent.const) for a in axes)
-        return total
 
-    return inside(kernel.body)
+def _points(body: tuple[Item, ...]) -> int | None:
+    total = 0
+    for item in body:
+        axes = (item.axis,) if isinstance(item, Recurrence) else item.domain.axes
+        within = _points(item.body) if isinstance(item, Recurrence) else 1
+        if within is None or any(a.extent.terms for a in axes):
+            return None
+        total += within * prod(max(0, a.extent.const) for a in axes)
+    return total
 
 
 def _row(e: Affine) -> tuple[int, tuple[tuple[str, int], ...]]:

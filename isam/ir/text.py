@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field, replace
+from functools import partial
 from pathlib import Path
 
 from isam.classes import dataclass
@@ -111,32 +112,26 @@ def _look_over(found: list[Definition], bodies: list[Kernel], report: Report) ->
 
 
 def lowered(d: Definition, report: Report) -> Kernel:
-    def template(values: Mapping[str, int]) -> Kernel:
-        known = {s.name: s.default for s in d.syms if s.default is not None}
-        again = Report(report.file, report.lines)
-        for name, value in values.items():
-            if name not in known:
-                raise fail("L205", f"'{d.name}' has no compile-time constant '{name}'", d.loc,
-                           f"known: {', '.join(known)}")
-            if value != known[name] and name not in mentioned:
-                raise fail("L206", f"the constant '{name}' was put in as {known[name]} before this text was printed",
-                           d.loc,
-                           "start from the kernel as it was written")
-        made = _lower(d, again, values)
-        again.check()
-        return replace(made, template=template)
-
-    made, mentioned = _lower_first(d, report)
-    return replace(made, template=template) if made.params else made
-
-
-def _lower(d: Definition, report: Report, values: Mapping[str, int]) -> Kernel:
-    return Lowering(d, report, values).kernel()
-
-
-def _lower_first(d: Definition, report: Report) -> tuple[Kernel, set[str]]:
     lowering = Lowering(d, report)
-    return lowering.kernel(), lowering.mentioned
+    made = lowering.kernel()
+    return replace(made, template=partial(_again, d, report, lowering.mentioned)) if made.params else made
+
+
+def _again(d: Definition, report: Report, mentioned: set[str], values: Mapping[str, int]) -> Kernel:
+    """The kernel of a text with other compile-time constants."""
+    known = {s.name: s.default for s in d.syms if s.default is not None}
+    again = Report(report.file, report.lines)
+    for name, value in values.items():
+        if name not in known:
+            raise fail("L205", f"'{d.name}' has no compile-time constant '{name}'", d.loc,
+                       f"known: {', '.join(known)}")
+        if value != known[name] and name not in mentioned:
+            raise fail("L206", f"the constant '{name}' was put in as {known[name]} before this text was printed",
+                       d.loc,
+                       "start from the kernel as it was written")
+    made = Lowering(d, again, values).kernel()
+    again.check()
+    return replace(made, template=partial(_again, d, report, mentioned))
 
 
 def parse(text: str | Path, file: str = "<string>") -> Kernel | Instruction:

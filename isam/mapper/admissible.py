@@ -35,7 +35,7 @@ def admissible(
             fits = span.admits(extent.const) if one else span.cut(extent.const) is not None
             asked = None
         else:
-            values = Values.of(extent, state.flow.kernel.syms)
+            values = Values.of(extent, state.kernel.syms)
             asked = simplified(condition(span, extent, one), values)
             same = [x for x in found if x.expr == extent]
             fits = asked is None or possible([*same, asked], values)

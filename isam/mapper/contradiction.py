@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from isam.ir.affine import Affine
-from isam.ir.kernel import Literal, Statement
+from isam.ir.kernel import Kernel, Literal, Statement
 from isam.ir.mismatch import Mismatch
 from isam.ir.printer import print_statement
 from isam.mapper.dataflow import Flow, Form, Node, Pattern, Source
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 class Contradictions:
     """Builders of mismatches from the state of a search (which :class:`~isam.mapper.extend.Extension` holds)."""
 
+    kernel: Kernel
     flow: Flow
     pattern: Pattern
     pairs: dict[int, Pair]
@@ -49,7 +50,7 @@ class Contradictions:
             for _, p in sorted(self.pairs.items())
             if (p.node is not node or p.plays is not plays or kind != "operation") and not self._unseen(p)
         )
-        named = tuple((o, b) for o, b in roles if not (hidden(self.pattern.body, o) or hidden(self.flow.kernel, b)))
+        named = tuple((o, b) for o, b in roles if not (hidden(self.pattern.body, o) or hidden(self.kernel, b)))
         return Mismatch(
             kind=kind, have=have, need=need,
             kernel_loc=place(at if at is not None else node.statement, node.statement),
@@ -60,7 +61,7 @@ class Contradictions:
 
     def has(self, s: Statement) -> str:
         """A statement of the kernel, as it was written."""
-        return spelt(s, self.flow.kernel)
+        return spelt(s, self.kernel)
 
     def needs(self, s: Statement) -> str:
         """A statement of the instruction, as it was written."""
@@ -68,7 +69,7 @@ class Contradictions:
 
     def _unseen(self, p: Pair) -> bool:
         """Whether a pair of statements makes a value that one of the texts does not name, or has no place."""
-        made = hidden(self.pattern.body, p.plays.dest.buffer) or hidden(self.flow.kernel, p.node.dest.buffer)
+        made = hidden(self.pattern.body, p.plays.dest.buffer) or hidden(self.kernel, p.node.dest.buffer)
         return made or not (p.plays.statement.loc.line and p.node.statement.loc.line)
 
     def _does(self) -> tuple[tuple[str, bool], ...]:
@@ -125,7 +126,7 @@ class Contradictions:
     def escapes(self, pair: Pair, want: Form, have: Form) -> Mismatch:
         region = {p.node.index for p in self.pairs.values()} | {pair.node.index}
         nodes = self.flow.nodes
-        role = self.flow.kernel.buffer(have.buffer).role
+        role = self.kernel.buffer(have.buffer).role
         outside = sorted(self.flow.touching(have.buffer) - region)
         expected = len(self.pattern.flow.touching(want.buffer))
         if role != "temp":
@@ -158,7 +159,7 @@ class Contradictions:
 
     def dtype(self, pair: Pair, want: Form, have: Form, need: str, got: str) -> Mismatch:
         return self._mismatch(
-            "dtype", f"{written(have.access, self.flow.kernel)}: {got}",
+            "dtype", f"{written(have.access, self.kernel)}: {got}",
             f"{written(want.access, self.pattern.body)}: {need}", pair.node, pair.plays, at=have.access,
             by=want.access, operand=want.buffer, buffer=have.buffer, need=need, have=got,
             swapped=pair.swapped or None,

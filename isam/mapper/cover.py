@@ -226,20 +226,22 @@ def _choose_mapping(
 
 def _in_order(kernel: Kernel, chosen: Sequence[Candidate], order: Order) -> tuple[Mapped, ...]:
     """Dataflow order; mappings inside a recurrent loop stay together, where the loop stands."""
-    by_level = levels(kernel)
+    return tuple(_placed(levels(kernel)[0], levels(kernel), chosen, order))
 
-    def place(level: Level) -> list[Mapped]:
-        own = [c for c in chosen if c.mask & level.own]
-        parts: list[int] = [c.mask for c in own] + list(level.inner)
-        out: list[Mapped] = []
-        for i in ordered(parts, order) or range(len(parts)):
-            if i < len(own):
-                out.append(own[i].mapping)
-            else:
-                out.extend(m for inner in by_level if _directly_in(inner, level, parts[i]) for m in place(inner))
-        return out
 
-    return tuple(place(by_level[0]))
+def _placed(level: Level, by_level: tuple[Level, ...], chosen: Sequence[Candidate], order: Order) -> list[Mapped]:
+    """Those of a level and of the loops in it."""
+    own = [c for c in chosen if c.mask & level.own]
+    parts: list[int] = [c.mask for c in own] + list(level.inner)
+    out: list[Mapped] = []
+    for i in ordered(parts, order) or range(len(parts)):
+        if i < len(own):
+            out.append(own[i].mapping)
+        else:
+            for inner in by_level:
+                if _directly_in(inner, level, parts[i]):
+                    out += _placed(inner, by_level, chosen, order)
+    return out
 
 
 def _directly_in(inner: Level, outer: Level, unit: int) -> bool:

@@ -126,10 +126,9 @@ class Node:
 class Flow:
     """A kernel with its statements as nodes, indexed by operation and by buffer."""
 
-    __slots__ = ("by_key", "kernel", "nodes", "readers", "writers", "written")
+    __slots__ = ("by_key", "nodes", "readers", "writers", "written")
 
-    def __init__(self, kernel: Kernel, nodes: tuple[Node, ...]):
-        self.kernel = kernel
+    def __init__(self, nodes: tuple[Node, ...]):
         self.nodes = nodes
         self.by_key: dict[Key, list[tuple[Node, View]]] = {}
         self.readers: dict[str, list[Node]] = {}
@@ -167,7 +166,7 @@ def flow_of(kernel: Kernel) -> Flow:
     for i, (st, loops) in enumerate(_walk(kernel.body, ())):
         names = st.domain.names
         nodes.append(Node(i, st, loops, {n: a for a, n in enumerate(names)}, len(names)))
-    return Flow(kernel, tuple(nodes))
+    return Flow(tuple(nodes))
 
 
 class Pattern:
@@ -196,7 +195,7 @@ class Pattern:
                 names[c] = names[c] or _unused(name, names)
         self.axis_names = tuple(names)
         self.spans = tuple(span_of(e, body.syms) for e in self.extents)
-        self.flow = Flow(body, tuple(nodes))
+        self.flow = Flow(tuple(nodes))
         self.temps = frozenset(b.name for b in body.buffers if b.role == "temp")
         self.operands = tuple(b.name for b in body.arguments)
         self.loose = frozenset(t for t in self.temps if self._one_function(t))

@@ -13,10 +13,10 @@ from typing import Any
 
 from isam.ir.affine import Affine
 from isam.ir.dtype import ANY
-from isam.ir.kernel import Literal
+from isam.ir.kernel import Kernel, Literal
 from isam.ir.mismatch import Mismatch
 from isam.mapper.contradiction import Contradictions
-from isam.mapper.dataflow import Flow, Form, Node, Pattern, View
+from isam.mapper.dataflow import Form, Node, Pattern, View, flow_of
 from isam.mapper.linking import unify
 from isam.mapper.pair import ANYWAY, Blame, Pair, joined
 from isam.mapper.report import Reporter
@@ -39,9 +39,9 @@ class Exhausted(Exception):
 class Extension(Contradictions):
     """One search: the agreed pairs and how to extend them."""
 
-    def __init__(self, flow: Flow, pattern: Pattern, reporter: Reporter, *, strided: bool, swap: bool, typed: bool,
+    def __init__(self, kernel: Kernel, pattern: Pattern, reporter: Reporter, *, strided: bool, swap: bool, typed: bool,
                  region: frozenset[int] | None, budget: int):  # fmt: skip
-        self.flow = flow
+        self.kernel, self.flow = kernel, flow_of(kernel)
         self.pattern = pattern
         self.reporter = reporter
         self.strided = strided
@@ -196,7 +196,7 @@ class Extension(Contradictions):
         return None
 
     def _new_buffer(self, pair: Pair, want: Form, have: Form) -> Report | None:
-        buffer = self.flow.kernel.buffer(have.buffer)
+        buffer = self.kernel.buffer(have.buffer)
         if want.buffer in self.pattern.temps:
             if buffer.role != "temp" or have.buffer in self.buffers.values():
                 return partial(self.escapes, pair, want, have)

@@ -25,31 +25,37 @@ def unify(
         return
     pairs = sorted(zip(known, local, strict=True), key=lambda p: len(p[0][0]))
 
-    def row(at: int, now: list[int]) -> Iterator[list[int]]:
-        if at == len(pairs):
-            yield now
-            return
-        want = dict(pairs[at][0][0])
-        open_axes: list[tuple[int, int]] = []
-        for a, c in pairs[at][1][0]:
-            if now[a] < 0:
-                open_axes.append((a, c))
-            elif want.pop(now[a], None) != c:
-                return
-        if len(open_axes) != len(want):
-            return
-        for filled in terms(open_axes, want, now) if want else (now,):
-            yield from row(at + 1, filled)
+    yield from _row(pairs, 0, list(fixed), classes, extents)
 
-    def terms(axes: list[tuple[int, int]], want: dict[int, int], now: list[int]) -> Iterator[list[int]]:
-        (a, c), rest = axes[0], axes[1:]
-        for k, d in want.items():
-            if c == d and k not in now and classes[k] == extents[a]:
-                after = list(now)
-                after[a] = k
-                if rest:
-                    yield from terms(rest, {x: y for x, y in want.items() if x != k}, after)
-                else:
-                    yield after
 
-    yield from row(0, list(fixed))
+def _row(pairs: list[tuple[Row, Row]], at: int, now: list[int], classes: list[Affine],
+         extents: dict[int, Affine]) -> Iterator[list[int]]:  # fmt: skip
+    """Every way from a row on."""
+    if at == len(pairs):
+        yield now
+        return
+    want = dict(pairs[at][0][0])
+    open_axes: list[tuple[int, int]] = []
+    for a, c in pairs[at][1][0]:
+        if now[a] < 0:
+            open_axes.append((a, c))
+        elif want.pop(now[a], None) != c:
+            return
+    if len(open_axes) != len(want):
+        return
+    for filled in _terms(open_axes, want, now, classes, extents) if want else (now,):
+        yield from _row(pairs, at + 1, filled, classes, extents)
+
+
+def _terms(axes: list[tuple[int, int]], want: dict[int, int], now: list[int], classes: list[Affine],
+           extents: dict[int, Affine]) -> Iterator[list[int]]:  # fmt: skip
+    """Every way to give the open axes of a row its classes."""
+    (a, c), rest = axes[0], axes[1:]
+    for k, d in want.items():
+        if c == d and k not in now and classes[k] == extents[a]:
+            after = list(now)
+            after[a] = k
+            if rest:
+                yield from _terms(rest, {x: y for x, y in want.items() if x != k}, after, classes, extents)
+            else:
+                yield after

@@ -12,7 +12,7 @@ from isam.ir.kernel import Access, Kernel, Literal, Recurrence, Statement
 from isam.ir.mapping import Mapping, OperandMap
 from isam.ir.mismatch import Mismatch
 from isam.ir.normal import normal_form
-from isam.mapper.dataflow import Flow, Node, Pattern, flow_of, pattern_of
+from isam.mapper.dataflow import Node, Pattern, pattern_of
 from isam.mapper.extend import Exhausted, Extension
 from isam.mapper.legality import Verdict, judge
 from isam.mapper.report import Reporter
@@ -62,7 +62,7 @@ class Matches:
     @property
     def kernel(self) -> Kernel:
         """The kernel whose statements the mappings number."""
-        return self._search.flow.kernel
+        return self._search.kernel
 
     @property
     def first(self) -> Mapping:
@@ -98,10 +98,10 @@ class Matches:
 class Enumeration:
     """One search over a kernel: turns complete assignments into mappings, each once."""
 
-    def __init__(self, flow: Flow, pattern: Pattern, reporter: Reporter, *, strided: bool, swap: bool, typed: bool,
+    def __init__(self, kernel: Kernel, pattern: Pattern, reporter: Reporter, *, strided: bool, swap: bool, typed: bool,
                  sized: bool, region: Iterable[int] | None, budget: int, orbits: bool = True,
                  barred: bool = False):  # fmt: skip
-        self.flow = flow
+        self.kernel = kernel
         self.pattern = pattern
         self.reporter = reporter
         self.sized = sized
@@ -109,7 +109,7 @@ class Enumeration:
         self.budget = budget
         self.orbits = orbits
         self.barred = barred  # there is none, and that is known
-        self.state = Extension(flow, pattern, reporter, strided=strided, swap=swap, typed=typed,
+        self.state = Extension(kernel, pattern, reporter, strided=strided, swap=swap, typed=typed,
                                region=None if region is None else frozenset(region), budget=budget)  # fmt: skip
 
     @property
@@ -165,7 +165,7 @@ def match(
     reporter = Reporter(silent=not why)
     if normalise and region is None:
         kernel = normal(kernel)
-    found = Matches(Enumeration(flow_of(kernel), pattern_of(instruction, body), reporter,
+    found = Matches(Enumeration(kernel, pattern_of(instruction, body), reporter,
                                 strided=strided, swap=swap, typed=True, sized=True, region=region,
                                 budget=budget))  # fmt: skip
     return found if found else _none(instruction, kernel, reporter, found, budget)
@@ -210,14 +210,14 @@ def probe(kernel: Kernel, instruction: Instruction, *, strided: bool = False, bu
     reporter = Reporter(collect=True)
     if outside is not None:
         reporter.no(0, lambda: outside)
-    return Matches(Enumeration(flow_of(kernel), pattern_of(instruction, body), reporter, strided=strided, swap=True,
+    return Matches(Enumeration(kernel, pattern_of(instruction, body), reporter, strided=strided, swap=True,
                                typed=True, sized=True, region=None, budget=budget,
                                barred=outside is not None))  # fmt: skip
 
 
 def match_untyped(kernel: Kernel, instruction: Instruction) -> Mapping | None:
     """The first mapping if dtypes and extents are not looked at: for reports, never to be carried out."""
-    search = Enumeration(flow_of(kernel), pattern_of(instruction, normal(instruction.body)), Reporter(), strided=False,
+    search = Enumeration(kernel, pattern_of(instruction, normal(instruction.body)), Reporter(), strided=False,
                          swap=True, typed=False, sized=False, region=None, budget=BUDGET, orbits=False)  # fmt: skip
     return next(search.mappings(), None)
 
@@ -227,7 +227,7 @@ def count(kernel: Kernel, instruction: Instruction, *, strided: bool = False, sw
 
     The kernel and the instruction are taken as they were written: ``swap=False`` keeps the order of the sources.
     """
-    search = Enumeration(flow_of(kernel), pattern_of(instruction), Reporter(), strided=strided, swap=swap, typed=False,
+    search = Enumeration(kernel, pattern_of(instruction), Reporter(), strided=strided, swap=swap, typed=False,
                          sized=False, region=None, budget=10_000_000, orbits=False)  # fmt: skip
     return len({(tuple((o.operand, o.buffer, o.index, o.literal) for o in m.operands), m.axes, m.statement_map)
                 for m in search.mappings()})  # fmt: skip
@@ -236,7 +236,7 @@ def count(kernel: Kernel, instruction: Instruction, *, strided: bool = False, sw
 @once
 def symmetries_of(pattern: Pattern) -> tuple[Mapping, ...]:
     """The automorphisms of an instruction, computed once per instruction."""
-    search = Enumeration(flow_of(pattern.body), pattern, Reporter(), strided=False, swap=True, typed=True,
+    search = Enumeration(pattern.body, pattern, Reporter(), strided=False, swap=True, typed=True,
                          sized=False, region=None, budget=BUDGET, orbits=False)  # fmt: skip
     found = (_of_itself(pattern, m) for m in search.mappings() if not m.outer)
     extents = dict(zip(pattern.axis_names, pattern.extents, strict=True))

@@ -26,17 +26,21 @@ def choices(want: Form, have: Form, names: dict[int, int], strided: bool) -> Ite
     if sum(1 for r in need if r) != must or len(need) > len(rows):
         return
 
-    def choose(d: int, dims: tuple[int, ...], steps: tuple[int, ...]) -> Iterator[Rows]:
-        if d == len(need):
-            yield dims, steps
-            return
-        for r, row in enumerate(rows):
-            if r not in dims:
-                step = step_between(need[d], row, strided)
-                if step:
-                    yield from choose(d + 1, (*dims, r), (*steps, step))
+    yield from _chosen(need, rows, strided, (), ())
 
-    yield from choose(0, (), ())
+
+def _chosen(need: list[dict[int, int]], rows: list[dict[int, int]], strided: bool, dims: tuple[int, ...],
+            steps: tuple[int, ...]) -> Iterator[Rows]:  # fmt: skip
+    """What begins with these. Not a function within the other: one that calls itself is a cycle, and what it sees stays
+    until Python looks for garbage."""
+    if len(dims) == len(need):
+        yield dims, steps
+        return
+    for r, row in enumerate(rows):
+        if r not in dims:
+            step = step_between(need[len(dims)], row, strided)
+            if step:
+                yield from _chosen(need, rows, strided, (*dims, r), (*steps, step))
 
 
 def step_between(need: dict[int, int], row: dict[int, int], strided: bool) -> int:

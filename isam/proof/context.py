@@ -44,7 +44,7 @@ class Context:
     _left: dict[tuple[int, tuple[tuple[str, int], ...]], int | None] = field(default_factory=dict)  # see ``remainder``
     _at: dict[str, int] = field(default_factory=dict)
     _more: dict[Var, Context] = field(default_factory=dict)  # see ``with_var``
-    _given: dict[Affine, Context] = field(default_factory=dict)  # see ``given``
+    _given: dict[Affine, Context | None] = field(default_factory=dict)  # see ``given``; None: itself
 
     def __post_init__(self) -> None:
         self._at = {v.name: i for i, v in enumerate(self.vars)}
@@ -73,10 +73,9 @@ class Context:
 
     def given(self, e: Affine) -> Context:
         """What is known where ``e >= 0``, too: a bound more of the innermost variable in it."""
-        got = self._given.get(e)
-        if got is None:
-            got = self._given[e] = self._bounded(e)
-        return got
+        if e not in self._given:
+            self._given[e] = self._bounded(e)
+        return self._given[e] or self
 
     def entered(self, var: Var) -> Context:
         """What is known where a variable has a value: no lower bound of it is beyond an upper one."""
@@ -86,10 +85,11 @@ class Context:
                 out = out.given(hi.expr * lo.div - lo.expr * hi.div)
         return out.with_var(var)
 
-    def _bounded(self, e: Affine) -> Context:
+    def _bounded(self, e: Affine) -> Context | None:
+        """None where that says nothing more."""
         at = max((self.depth(n) for n in e.names), default=-1)
         if at < 0 or any(n not in self._at for n in e.names):
-            return self
+            return None
         v = self.vars[at]
         c = e.coefficient(v.name)
         rest = e - Affine.of(v.name, c)

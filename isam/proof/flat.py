@@ -92,18 +92,20 @@ def counted(n: Loop) -> bool:
 def expected(schedule: Schedule, sizes: Mapping[str, int]) -> int:
     """About how many steps there are: the bounds of some loops are known only when they run."""
     known: dict[int, int] = {}
+    return _steps(schedule.bind, sizes, known) + _steps(schedule.call, sizes, known)
 
-    def steps(n: Node) -> int:
-        if id(n) not in known:
-            if isinstance(n, Loop):
-                trip = n.trip if n.trip is not None else len(n.values(sizes)) if names(n) <= sizes.keys() else 1
-                once = [p for p in (n.first, n.last) if p is not None]
-                known[id(n)] = sum(map(steps, (n.enter, *once, n.exit))) + max(0, trip - len(once)) * steps(n.body)
-            else:
-                known[id(n)] = sum(map(steps, n.children)) if isinstance(n, Seq) else 1
-        return known[id(n)]
 
-    return steps(schedule.bind) + steps(schedule.call)
+def _steps(n: Node, sizes: Mapping[str, int], known: dict[int, int]) -> int:
+    """``known``: of nodes, by identity: they are shared."""
+    if id(n) not in known:
+        if isinstance(n, Loop):
+            trip = n.trip if n.trip is not None else len(n.values(sizes)) if names(n) <= sizes.keys() else 1
+            once = [p for p in (n.first, n.last) if p is not None]
+            ends = sum([_steps(p, sizes, known) for p in (n.enter, *once, n.exit)])
+            known[id(n)] = ends + max(0, trip - len(once)) * _steps(n.body, sizes, known)
+        else:
+            known[id(n)] = sum([_steps(c, sizes, known) for c in n.children]) if isinstance(n, Seq) else 1
+    return known[id(n)]
 
 
 def names(n: Loop) -> set[str]:

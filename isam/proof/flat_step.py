@@ -20,6 +20,7 @@ from isam.schedule.tree import Issue, Loop, Node, Operand, Schedule, children
 
 if TYPE_CHECKING:
     from isam.proof.flat import Replay
+    from isam.system.graph import System
 
 
 @dataclass(slots=True)
@@ -351,31 +352,32 @@ def _effects(issue: Issue, sig: Signature, replay: Replay, rows: dict[str, int])
 def highest_addresses(schedule: Schedule, sizes: dict[str, int]) -> dict[tuple[str, str], int]:
     """For memories with explicit addresses, one byte past the highest that any step may touch."""
     tops: dict[tuple[str, str], int] = {}
-
-    def walk(node: Node, ranges: dict[str, tuple[int, int]]) -> None:
-        if isinstance(node, Issue):
-            for o in node.operands:
-                if not o.place.base and o.place.cell is None and all(n in ranges for n in o.place.offset.names):
-                    top = o.place.offset.bounds(ranges)[1] + 16
-                    top += sum(
-                        max(0, k * n * m) for k, n, m in zip(o.place.strides, o.tile.shape, o.tile.steps, strict=False)
-                    )
-                    key = (resolve(schedule.system, o.place.memory), "")
-                    tops[key] = max(tops.get(key, 0), top)
-        elif isinstance(node, Loop):
-            try:
-                lo = max(b.expr.bounds(ranges)[0] // b.div for b in node.lo)
-                hi = min(b.expr.bounds(ranges)[1] // b.div for b in node.hi)
-            except KeyError:
-                lo, hi = 0, 1
-            inner = {**ranges, node.var: (lo, max(lo, hi - 1))}
-            for c in children(node):
-                walk(c, ranges if c is node.enter or c is node.exit else inner)
-        else:
-            for c in node.children:
-                walk(c, ranges)
-
     whole = {n: (v, v) for n, v in sizes.items()}
-    walk(schedule.bind, whole)
-    walk(schedule.call, whole)
+    for tree in (schedule.bind, schedule.call):
+        _highest(tree, whole, schedule.system, tops)
     return tops
+
+
+def _highest(node: Node, ranges: dict[str, tuple[int, int]], system: System,
+             tops: dict[tuple[str, str], int]) -> None:  # fmt: skip
+    if isinstance(node, Issue):
+        for o in node.operands:
+            if not o.place.base and o.place.cell is None and all(n in ranges for n in o.place.offset.names):
+                top = o.place.offset.bounds(ranges)[1] + 16
+                top += sum(
+                    max(0, k * n * m) for k, n, m in zip(o.place.strides, o.tile.shape, o.tile.steps, strict=False)
+                )
+                key = (resolve(system, o.place.memory), "")
+                tops[key] = max(tops.get(key, 0), top)
+    elif isinstance(node, Loop):
+        try:
+            lo = max(b.expr.bounds(ranges)[0] // b.div for b in node.lo)
+            hi = min(b.expr.bounds(ranges)[1] // b.div for b in node.hi)
+        except KeyError:
+            lo, hi = 0, 1
+        inner = {**ranges, node.var: (lo, max(lo, hi - 1))}
+        for c in children(node):
+            _highest(c, ranges if c is node.enter or c is node.exit else inner, system, tops)
+    else:
+        for c in node.children:
+            _highest(c, ranges, system, tops)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import count
 from typing import NamedTuple
 
@@ -44,18 +45,16 @@ def recurrent_axes(kernel: Kernel) -> list[tuple[Axis, ...]]:
 def recurrent_loops(kernel: Kernel) -> list[tuple[tuple[int, Axis], ...]]:
     """For every statement in text order, the recurrent loops around it: a number of its own and the axis of each, as
     loops beside each other may have axes of one name."""
-    out: list[tuple[tuple[int, Axis], ...]] = []
-    numbers = count()
+    return [*_loops_around(kernel.body, (), count())]
 
-    def walk(body: tuple, outer: tuple[tuple[int, Axis], ...]) -> None:
-        for it in body:
-            if isinstance(it, Recurrence):
-                walk(it.body, (*outer, (next(numbers), it.axis)))
-            else:
-                out.append(outer)
 
-    walk(kernel.body, ())
-    return out
+def _loops_around(body: tuple, outer: tuple[tuple[int, Axis], ...],
+                  numbers: Iterator[int]) -> Iterator[tuple[tuple[int, Axis], ...]]:  # fmt: skip
+    for it in body:
+        if isinstance(it, Recurrence):
+            yield from _loops_around(it.body, (*outer, (next(numbers), it.axis)), numbers)
+        else:
+            yield outer
 
 
 def axis_extents(ins: Instruction, sizes: dict[str, int], bad: list) -> dict[str, int]:

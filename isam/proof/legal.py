@@ -8,6 +8,7 @@ must agree identically with the kernel's accesses.
 from __future__ import annotations
 
 from dataclasses import field
+from functools import partial
 
 from isam.classes import dataclass
 from isam.ir.affine import ZERO, Affine
@@ -46,7 +47,7 @@ class Legality:
     def __post_init__(self) -> None:
         s = self.schedule
         k = s.cover.kernel
-        self.judge = Judge(s, self.buffers, self.semantics)
+        self.judge = Judge(s, self.buffers, partial(_semantics, s, self._semantics))
         for b in k.buffers:
             self.buffers[b.name] = BufferFacts(b.name, b.shape, b.dtype, b.role, s.homes.get(b.name))
         for slot in s.workspace:
@@ -132,11 +133,7 @@ class Legality:
 
     def semantics(self, nest: int) -> Semantics:
         """What the instruction of a nest's mapping does in terms of the kernel."""
-        m = self.schedule.nests[nest].mapping
-        if m not in self._semantics:
-            cover = self.schedule.cover
-            self._semantics[m] = compare(cover.mappings[m], cover.kernel)
-        return self._semantics[m]
+        return _semantics(self.schedule, self._semantics, nest)
 
     # per step -------------------------------------------------------------------------------------------------------
     def step(self, issue: Issue, out: Findings) -> bool:
@@ -204,3 +201,10 @@ class Legality:
                 return False
             reach += far * (n - 1)
         return True
+
+
+def _semantics(schedule: Schedule, known: dict[int, Semantics], nest: int) -> Semantics:
+    m = schedule.nests[nest].mapping
+    if m not in known:
+        known[m] = compare(schedule.cover.mappings[m], schedule.cover.kernel)
+    return known[m]

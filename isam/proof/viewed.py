@@ -70,10 +70,9 @@ def _flat(kernel: Kernel, names: Collection[str]) -> Kernel:
 
 def _accessing(kernel: Kernel, buffers: tuple[Buffer, ...], new: Callable[[Access], Access]) -> Kernel:
     """The kernel with other buffers, and ``new`` accesses to them."""
+    return replace(kernel, buffers=buffers, body=_with(kernel.body, new), template=None)
 
-    def item(it: Item) -> Item:
-        if isinstance(it, Recurrence):
-            return replace(it, body=tuple(map(item, it.body)))
-        return it.accessing(new)
 
-    return replace(kernel, buffers=buffers, body=tuple(map(item, kernel.body)), template=None)
+def _with(body: tuple[Item, ...], new: Callable[[Access], Access]) -> tuple[Item, ...]:
+    return tuple(replace(it, body=_with(it.body, new)) if isinstance(it, Recurrence) else it.accessing(new)
+                 for it in body)  # fmt: skip

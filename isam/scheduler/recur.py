@@ -244,17 +244,20 @@ def _has_loops(loop: Loop) -> bool:
 
 def calls(node: Node, usual: int = 1) -> int:
     """How many calls and moves it takes, with ``usual`` trips of loops where they are open."""
-    known: dict[int, int] = {}  # nodes are shared
+    return _calls(node, usual, {})
 
-    def of(n: Node) -> int:
-        if id(n) not in known:
-            known[id(n)] = 1 if isinstance(n, Issue) else every(n)
-        return known[id(n)]
 
-    def every(n: Seq | Loop) -> int:
+def _calls(n: Node, usual: int, known: dict[int, int]) -> int:
+    """``known``: of nodes, by identity: they are shared."""
+    if isinstance(n, Issue):
+        return 1
+    got = known.get(id(n))
+    if got is None:
         if isinstance(n, Seq):
-            return sum(map(of, n.children))
-        ends = [p for p in (n.first, n.last) if p is not None]
-        return sum(map(of, (n.enter, n.exit, *ends))) + ((n.trip or usual) - len(ends)) * of(n.body)
-
-    return of(node)
+            got = sum([_calls(c, usual, known) for c in n.children])
+        else:
+            ends = [p for p in (n.first, n.last) if p is not None]
+            once = sum([_calls(p, usual, known) for p in (n.enter, n.exit, *ends)])
+            got = once + ((n.trip or usual) - len(ends)) * _calls(n.body, usual, known)
+        known[id(n)] = got
+    return got

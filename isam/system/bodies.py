@@ -222,20 +222,23 @@ def _relocation(body: Scalar) -> Relocate:
 
 def respelt(kernel: Kernel, name: str, types: dict[str, str], to: Relocate) -> Kernel:
     """The kernel under another name, with other types and with every location replaced by ``to`` of it."""
-
-    def access(a: Access) -> Access:
-        return Access(a.buffer, a.index, to(a.loc))
-
-    def source(s: Source) -> Source:
-        return access(s) if isinstance(s, Access) else Literal(s.value, to(s.loc))
-
-    def item(i: Item) -> Item:
-        if isinstance(i, Recurrence):
-            return Recurrence(i.axis, tuple(map(item, i.body)), to(i.loc))
-        return Statement(i.domain, access(i.dest), i.op, tuple(map(source, i.sources)), i.accumulate, to(i.loc))
-
     buffers = tuple(Buffer(b.name, b.shape, types.get(b.dtype, b.dtype), b.role, b.declared, to(b.loc))
                     for b in kernel.buffers)  # fmt: skip
-    return Kernel(name, kernel.syms, buffers, tuple(map(item, kernel.body)), kernel.permits, kernel.params,
-                  to(kernel.loc),
+    body = tuple([_item(i, to) for i in kernel.body])
+    return Kernel(name, kernel.syms, buffers, body, kernel.permits, kernel.params, to(kernel.loc),
                   None if types else kernel.template)  # fmt: skip
+
+
+def _item(i: Item, to: Relocate) -> Item:
+    if isinstance(i, Recurrence):
+        return Recurrence(i.axis, tuple([_item(x, to) for x in i.body]), to(i.loc))
+    sources = tuple([_source(s, to) for s in i.sources])
+    return Statement(i.domain, _access(i.dest, to), i.op, sources, i.accumulate, to(i.loc))
+
+
+def _source(s: Source, to: Relocate) -> Source:
+    return _access(s, to) if isinstance(s, Access) else Literal(s.value, to(s.loc))
+
+
+def _access(a: Access, to: Relocate) -> Access:
+    return Access(a.buffer, a.index, to(a.loc))

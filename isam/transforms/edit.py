@@ -27,35 +27,39 @@ def splice(
     """Replaces statements by lists of statements; ``first`` and ``last`` go to both ends of the kernel; of recurrent
     ``loops``, by number, some go before one, others to the begin of its step and others to the end. Returns the kernel
     and, per new statement, the old statements it carries out."""
-    origins: list[tuple[int, ...]] = [o for _, o in first]
-    at, number = 0, 0
+    spliced = _Spliced(parts, loops or {})
+    body = spliced.walk(kernel.body, first, last)
+    new = replace(kernel, body=body, buffers=tuple(buffers or kernel.buffers), template=None)
+    return without_unused(new), tuple(spliced.origins)
 
-    def put(out: list[Item], new: Sequence[Part]) -> None:
-        for s, origin in new:
-            out.append(s)
-            origins.append(origin)
 
-    def walk(body: tuple[Item, ...], begin: Sequence[Part] = (), end: Sequence[Part] = ()) -> tuple[Item, ...]:
-        nonlocal at, number
+class _Spliced:
+    """Statements replaced as they are come to, and what the new ones carry out."""
+
+    def __init__(self, parts: Mapping[int, Sequence[Part]], loops: Mapping[int, Sequence[Sequence[Part]]]):
+        self.parts, self.loops = parts, loops
+        self.origins: list[tuple[int, ...]] = []
+        self.at = self.number = 0  # the statement and the recurrent loop that come next
+
+    def walk(self, body: tuple[Item, ...], begin: Sequence[Part] = (), end: Sequence[Part] = ()) -> tuple[Item, ...]:
         out: list[Item] = []
-        put(out, begin)
+        self._put(out, begin)
         for it in body:
             if isinstance(it, Recurrence):
-                before, *within = (loops or {}).get(number, ((), (), ()))
-                number += 1
-                put(out, before)
-                out.append(replace(it, body=walk(it.body, *within)))
+                before, *within = self.loops.get(self.number, ((), (), ()))
+                self.number += 1
+                self._put(out, before)
+                out.append(replace(it, body=self.walk(it.body, *within)))
                 continue
-            put(out, parts.get(at, ((it, (at,)),)))
-            at += 1
-        put(out, end)
+            self._put(out, self.parts.get(self.at, ((it, (self.at,)),)))
+            self.at += 1
+        self._put(out, end)
         return tuple(out)
 
-    body = walk(kernel.body)
-    origins.extend(o for _, o in last)
-    body = (*(s for s, _ in first), *body, *(s for s, _ in last))
-    new = replace(kernel, body=body, buffers=tuple(buffers or kernel.buffers), template=None)
-    return without_unused(new), tuple(origins)
+    def _put(self, out: list[Item], new: Sequence[Part]) -> None:
+        for s, origin in new:
+            out.append(s)
+            self.origins.append(origin)
 
 
 def without_unused(kernel: Kernel) -> Kernel:

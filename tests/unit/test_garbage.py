@@ -8,6 +8,8 @@ import weakref
 import pytest
 
 from isam.garbage import APART, YOUNG, seldom
+from tests.pipeline import compiled, simulated
+from tests.suite.columns import SUITE
 
 
 @pytest.fixture
@@ -53,7 +55,7 @@ def young(monkeypatch: pytest.MonkeyPatch, looks: int) -> None:
 
 
 def new_values() -> list[list[int]]:
-    gc.collect()
+    gc.collect(0)  # nothing is new
     with seldom():
         return [[n] for n in range(5000)]
 
@@ -68,7 +70,7 @@ def test_in_a_young_process_what_was_made_counts_as_old(threshold, monkeypatch, 
 
 def test_what_the_user_has_frozen_stays_frozen(threshold, monkeypatch):
     young(monkeypatch, 0)
-    gc.collect()
+    gc.set_threshold(10_000, 10, 10)
     try:
         gc.freeze()
         frozen = gc.get_freeze_count()
@@ -80,6 +82,7 @@ def test_what_the_user_has_frozen_stays_frozen(threshold, monkeypatch):
 
 def test_what_counts_as_old_is_still_found_when_nobody_reaches_it(threshold, monkeypatch):
     young(monkeypatch, 0)
+    gc.set_threshold(10_000, 10, 10)
 
     class Round:
         pass
@@ -92,3 +95,18 @@ def test_what_counts_as_old_is_still_found_when_nobody_reaches_it(threshold, mon
     assert gone() is not None
     gc.collect()
     assert gone() is None
+
+
+@pytest.mark.parametrize("on", ["toy", "host-generic"])
+def test_a_compilation_leaves_hardly_anything_to_look_for(threshold, on):
+    """What a function within another calls itself holds, say, stays until it is found: most of a compilation did."""
+    kernel, system = SUITE["conv2d"].load(), simulated(on)
+    gc.freeze()  # what is there already is not looked through
+    gc.set_threshold(0)
+    try:
+        job = compiled(kernel, {s.name: 6 for s in kernel.syms}, system, check=True)
+        made = len(gc.get_objects())
+        del job
+        assert gc.collect() < made / 50
+    finally:
+        gc.unfreeze()

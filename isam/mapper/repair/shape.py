@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from isam.ir.affine import Affine
@@ -123,11 +123,6 @@ def grown(kernel: Kernel, axis: str, old: int, new: int) -> tuple[Kernel, list[s
         few, many = Affine((), old), Affine((), new)
         return tuple(Axis(a.name, many) if a.name in names and a.extent == few else a for a in s.domain.axes)
 
-    def item(it: Item) -> Item:
-        if isinstance(it, Recurrence):
-            return replace(it, body=tuple(map(item, it.body)))
-        return replace(it, domain=replace(it.domain, axes=longer(it)))
-
     more: dict[tuple[str, int], int] = {}
     summed, zeros = False, True
     for s in kernel.statements:
@@ -142,9 +137,15 @@ def grown(kernel: Kernel, axis: str, old: int, new: int) -> tuple[Kernel, list[s
     def buffer(b: Buffer) -> Buffer:
         return replace(b, shape=tuple(n + more.get((b.name, d), 0) for d, n in enumerate(b.shape)))
 
-    larger = replace(kernel, buffers=tuple(map(buffer, kernel.buffers)), body=tuple(map(item, kernel.body)))
+    larger = replace(kernel, buffers=tuple(map(buffer, kernel.buffers)), body=_grown(kernel.body, longer))
     told = [f"dimension {d} of {b}" for (b, d), n in sorted(more.items()) if n and kernel.buffer(b).role != "temp"]
     return larger, told, None if summed and not zeros else summed
+
+
+def _grown(body: tuple[Item, ...], longer: Callable[[Statement], tuple[Axis, ...]]) -> tuple[Item, ...]:
+    """Statements over longer axes."""
+    return tuple(replace(it, body=_grown(it.body, longer)) if isinstance(it, Recurrence)
+                 else replace(it, domain=replace(it.domain, axes=longer(it))) for it in body)  # fmt: skip
 
 
 def _vanishes(kernel: Kernel, x: Source, axes: set[str]) -> bool:

@@ -194,23 +194,23 @@ def entered(loop: Loop, ranges: Ranges) -> Ranges:
 
 def everywhere(schedule: Schedule) -> tuple[Ranges, dict[int, list[Ranges]]]:
     """Of every loop variable the range of all loops that have it; per call (``id``) the ranges at its places."""
-    whole, scopes = Ranges(), {}
-
-    def visit(node: Node, ranges: Ranges) -> None:
-        if isinstance(node, Issue):
-            scopes.setdefault(id(node), []).append(ranges)
-        elif isinstance(node, Seq):
-            for c in node.children:
-                visit(c, ranges)
-        elif node.trip != 0:
-            inside = entered(node, ranges)
-            low, high = inside[node.var]
-            known = whole.get(node.var, (low, high))
-            whole[node.var] = min(low, known[0]), max(high, known[1])
-            for part in (node.enter, node.first, node.body, node.last, node.exit):
-                if part is not None:
-                    visit(part, inside)
-
+    whole, scopes = Ranges(), dict[int, list[Ranges]]()
     for tree in (schedule.bind, schedule.call):
-        visit(tree, Ranges())
+        _everywhere(tree, Ranges(), whole, scopes)
     return whole, scopes
+
+
+def _everywhere(node: Node, ranges: Ranges, whole: Ranges, scopes: dict[int, list[Ranges]]) -> None:
+    if isinstance(node, Issue):
+        scopes.setdefault(id(node), []).append(ranges)
+    elif isinstance(node, Seq):
+        for c in node.children:
+            _everywhere(c, ranges, whole, scopes)
+    elif node.trip != 0:
+        inside = entered(node, ranges)
+        low, high = inside[node.var]
+        known = whole.get(node.var, (low, high))
+        whole[node.var] = min(low, known[0]), max(high, known[1])
+        for part in (node.enter, node.first, node.body, node.last, node.exit):
+            if part is not None:
+                _everywhere(part, inside, whole, scopes)

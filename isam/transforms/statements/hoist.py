@@ -60,28 +60,29 @@ class LoopAt:
 
 def loops(kernel: Kernel) -> tuple[LoopAt, ...]:
     """Every recurrent loop, outer before inner."""
-    found: list[tuple[int, LoopAt]] = []
+    found: list[LoopAt] = []
+    _find(kernel.body, 0, found)
+    return tuple(found)
 
-    def walk(body: tuple[Item, ...], at: int) -> int:
-        for it in body:
-            if isinstance(it, Statement):
-                at += 1
-                continue
-            place = len(found)
-            found.append((at, LoopAt(it, at, at, ())))
-            own, here = [], at
-            for inner in it.body:
-                if isinstance(inner, Statement):
-                    own.append(here)
-                    here += 1
-                else:
-                    here = walk((inner,), here)
-            found[place] = (at, LoopAt(it, at, here, tuple(own)))
-            at = here
-        return at
 
-    walk(kernel.body, 0)
-    return tuple(loop for _, loop in found)
+def _find(body: tuple[Item, ...], at: int, found: list[LoopAt]) -> int:
+    """Adds those of a body that begins with the ``at``-th statement; returns the statement behind it."""
+    for it in body:
+        if isinstance(it, Statement):
+            at += 1
+            continue
+        place = len(found)
+        found.append(LoopAt(it, at, at, ()))
+        own, here = [], at
+        for inner in it.body:
+            if isinstance(inner, Statement):
+                own.append(here)
+                here += 1
+            else:
+                here = _find((inner,), here, found)
+        found[place] = LoopAt(it, at, here, tuple(own))
+        at = here
+    return at
 
 
 def _ways(kernel: Kernel, loop: LoopAt) -> tuple[tuple[int, ...], ...]:
