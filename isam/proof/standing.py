@@ -34,15 +34,20 @@ class Event(NamedTuple):
 @dataclass(eq=False, slots=True)
 class Body:
     """A part of a loop at one place of the tree, or the tree itself. ``at``: where the loop stands in the row of the
-    body around it. ``chain``: the bodies around it and itself, outermost first."""
+    body around it."""
 
     parent: Body | None
     loop: Loop | None
     part: str
     at: int
     row: list[Step | Loop] = field(default_factory=list)
-    chain: tuple[Body, ...] = ()
     _dealt: dict[str, Mine] = field(default_factory=dict)
+
+    @property
+    def chain(self) -> tuple[Body, ...]:
+        """The bodies around it and itself, outermost first."""
+        around = () if self.parent is None else self.parent.chain
+        return (*around, self)
 
     @property
     def repeats(self) -> bool:
@@ -80,7 +85,6 @@ class Body:
 def bodies(tree: Node) -> Iterator[Body]:
     """Every body of a tree at every place of it, those around it first."""
     top = Body(None, None, "body", 0)
-    top.chain = (top,)
     stack: list[tuple[Body, Node]] = [(top, tree)]
     while stack:
         body, node = stack.pop()
