@@ -34,20 +34,20 @@ class Event(NamedTuple):
 @dataclass(eq=False, slots=True)
 class Body:
     """A part of a loop at one place of the tree, or the tree itself. ``at``: where the loop stands in the row of the
-    body around it."""
+    body around it; ``around``: all bodies around it, outermost first."""
 
     parent: Body | None
     loop: Loop | None
     part: str
     at: int
+    around: tuple[Body, ...] = ()
     row: list[Step | Loop] = field(default_factory=list)
     _dealt: dict[str, Mine] = field(default_factory=dict)
 
     @property
     def chain(self) -> tuple[Body, ...]:
         """The bodies around it and itself, outermost first."""
-        around = () if self.parent is None else self.parent.chain
-        return (*around, self)
+        return (*self.around, self)
 
     @property
     def repeats(self) -> bool:
@@ -95,9 +95,7 @@ def bodies(tree: Node) -> Iterator[Body]:
                 for part in PARTS:
                     inner = getattr(n, part)
                     if inner is not None and inner != Seq() and (part != "body" or n.trip != _peeled(n)):
-                        new = Body(body, n, part, at)
-                        new.chain = (*body.chain, new)
-                        stack.append((new, inner))
+                        stack.append((Body(body, n, part, at, body.chain), inner))
 
 
 def _row(node: Node) -> Iterator[Step | Loop]:
