@@ -222,6 +222,8 @@ def calls(node: Node, scope: dict[str, int]) -> Iterator[tuple[Issue, dict[str, 
 def check_races(schedule: Schedule, symbols: Mapping[str, int] | None = None, most: int = 20) -> list[Violation]:
     """Races of bind and of call, each on its own, at most about ``most``. ``symbols``: run-time sizes."""
     out: list[Violation] = []
+    if schedule.in_turn():
+        return out
     schedule = with_boxes(schedule)
     for tree in (schedule.bind, schedule.call):
         r = _Races(schedule, most)

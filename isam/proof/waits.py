@@ -27,7 +27,7 @@ from isam.proof.facts import Facts
 from isam.proof.standing import Body, Counts, Event, Mine, Step, bodies
 from isam.proof.violation import Findings
 from isam.proof.ways import EARLY, OTHER, SAME, Way, ways
-from isam.schedule.tree import Issue, Loop, Node, Operand, Schedule, distinct
+from isam.schedule.tree import Issue, Node, Operand, Schedule
 
 if TYPE_CHECKING:
     import numpy as np
@@ -291,10 +291,8 @@ def _lags(step: Step) -> Lags:
 
 
 def check_waits(schedule: Schedule, facts: Facts, out: Findings) -> None:
-    """Whether calls that wait for too little may start too early. One stream alone does one call after the other."""
-    nodes = [n for tree in (schedule.bind, schedule.call) for n in distinct(tree)]
-    streams = {schedule.system.stream_of(n.unit) for n in nodes if isinstance(n, Issue)}
-    if len(streams) < 2 and not any(isinstance(n, Loop) and n.deal is not None for n in nodes):
+    """Whether calls that wait for too little may start too early."""
+    if schedule.in_turn():
         return
     for tree in (schedule.bind, schedule.call):
         Waits(facts, out).check(tree)

@@ -292,6 +292,13 @@ class Schedule:
         nodes = (n for tree in (self.bind, self.call) for n in distinct(tree))
         return frozenset(n.instruction for n in nodes if isinstance(n, Issue))
 
+    @once
+    def in_turn(self) -> bool:
+        """Whether one call is done before the next one starts: one stream alone, which waits for nothing."""
+        nodes = [n for tree in (self.bind, self.call) for n in distinct(tree)]
+        dealt = any(isinstance(n, Loop) and n.deal is not None for n in nodes)
+        return not dealt and len({self.system.stream_of(n.unit) for n in nodes if isinstance(n, Issue)}) < 2
+
     def __str__(self) -> str:
         from isam.schedule.text import print_schedule
 

@@ -22,9 +22,7 @@ from isam.scheduler.waits.within import Within, runs
 
 def with_waits(schedule: Schedule) -> Schedule:
     """The schedule with every call's waits. One stream alone needs none that its own order does not give."""
-    nodes = [n for tree in (schedule.bind, schedule.call) for n in distinct(tree)]
-    streams = {schedule.system.stream_of(n.unit) for n in nodes if isinstance(n, Issue)}
-    if len(streams) < 2 and not deals(schedule.bind) and not deals(schedule.call):
+    if schedule.in_turn():
         return schedule
     t = Tokens(schedule)
     t.visit(schedule.bind, Frame(None, None, Ranges()))
