@@ -92,6 +92,11 @@ class Homes:
             if before is not None:
                 self._gathered[box.buffer] = before
 
+    @property
+    def elsewhere(self) -> tuple[tuple[Tile, Place], ...]:
+        """The boxes that are at home somewhere else for the time being, with where."""
+        return tuple(self._gathered.values())
+
     def of(self, buffer: str) -> str:
         """The memory that a buffer is at home in."""
         if buffer in self._gathered:

@@ -39,9 +39,8 @@ class Walk:
         self.run, self.plan = run, plan
         self.dealt: list[Loop] = []  # the dealt loops that we are in, without their bodies
         self.group = plan.group
-        self.memo: dict[object, tuple[tuple[Node, ...], MachineState, Since]] = {}
-        self.small: dict[object, tuple[tuple[Node, ...], MachineState, Since]] = {}  # the memo of what stages nothing
-        self.clipped: dict[Clip, dict[object, tuple[tuple[Node, ...], MachineState, Since]]] = {}
+        self.memo: dict[object, tuple[tuple[Node, ...], MachineState, Since]] = {}  # by what :meth:`_standing` says
+        self.bare = False  # nothing is staged in the box that we are in
         self.clip: Clip | None = None  # of the box that we are in
         self.calls: dict[object, list[Call]] = {}
         self.filling: frozenset[int] = frozenset()  # stages whose boxes are brought piece by piece where we are
@@ -87,16 +86,14 @@ class Walk:
     def box(self, env: Env, members: Members, small: bool, clip: Clip | None = None) -> None:
         """The plan over a box of the domain; what is staged for many calls is not for those of a ``small`` one. Of what
         a ``clip`` is for, the box is a block without loops along its axes."""
-        was = self.plan, self.memo
+        whole, self.clip, self.bare = self.plan, clip, small and clip is None
         if clip is not None:
-            self.plan, self.memo = self.plan.without({clip.axis, clip.other}), self.clipped.setdefault(clip, {})
-        elif small and self.plan.stages:
-            self.plan, self.memo = replace(self.plan, stages=()), self.small
+            self.plan = whole.without({clip.axis, clip.other})
+        elif small:
+            self.plan = replace(whole, stages=())
         self.lives.box = {a: (at, length) for a, (at, length, _) in env.items()}
-        self.clip = clip
         self.level(0, env, members)
-        self.plan, self.memo = was
-        self.clip = None
+        self.plan, self.clip, self.bare = whole, None, False
 
     # -- levels ------------------------------------------------------------------------------------------------------
     def level(self, d: int, env: Env, members: Members) -> None:
@@ -105,16 +102,7 @@ class Walk:
             return
         data, scope = self.run.data, self.run.scope
         leaving, self.leaving = self.leaving, ()
-        key = (
-            d,
-            tuple(sorted(env.items())),
-            members,
-            tuple((v, scope.variables[v], scope.ranges[v]) for v in scope.names),
-            data.state.signature(),
-            self.filling,
-            leaving,
-            frozenset().union(*self.lives.further),
-        )
+        key = (d, tuple(sorted(env.items())), members, leaving, self._standing())
         hit = self.memo.get(key)
         if hit is None:
             was = self.filling
@@ -128,6 +116,15 @@ class Walk:
         data.state = hit[1].copy()
         data.since.then(hit[2], scope.ranges)
         scope.out.extend(hit[0])
+
+    def _standing(self) -> object:
+        """All that a level depends on besides what it is asked for: two that stand alike are made alike. Left out is
+        what is the same for the whole walk (panels for all of a domain, what was near before it), and on purpose where
+        in a memory the next tile goes: a body is shared by iterations that would put it elsewhere."""
+        run, scope = self.run, self.run.scope
+        variables = tuple((v, scope.variables[v], scope.ranges[v]) for v in scope.names)
+        return (self.clip, self.bare, self.filling, variables, run.data.state.signature(), run.homes.elsewhere,
+                self.lives.standing)  # fmt: skip
 
     def _stages(self, d: int, env: Env, members: Members) -> None:
         """Brings the boxes that begin here, and pieces of those that began further out."""
