@@ -20,10 +20,10 @@ from isam.scheduler.conform import conform, leave
 from isam.scheduler.dry import DryRun
 from isam.scheduler.infeasible import NoSchedule
 from isam.scheduler.lifetimes import Lifetimes
+from isam.scheduler.parts import RecurrentLoop
 from isam.scheduler.plan import Group
 from isam.scheduler.recur import calls
 from isam.scheduler.state import Copy, Key, MachineState, Since
-from isam.scheduler.stays import Around
 from isam.scheduler.tiles import mentions
 
 NOTHING, HANDED_ON = "nothing", "handed on"
@@ -50,8 +50,8 @@ class Made(NamedTuple):
     entered: list[list[Node]]
 
 
-def handed_on(groups: Sequence[Group], around: tuple[Around, ...], run: DryRun, part: RunPart,
-              it: Around | None = None) -> Node:  # fmt: skip
+def handed_on(groups: Sequence[Group], around: tuple[RecurrentLoop, ...], run: DryRun, part: RunPart,
+              it: RecurrentLoop | None = None) -> Node:  # fmt: skip
     """``groups`` in a row in the loops ``around`` them, or the steps of a recurrent loop (``it``) that has them and
     nothing else, begun with nothing near: with what can be handed on, where that takes fewer calls and the Approach
     wants it. Without groups the steps of a loop are one part each."""
@@ -69,8 +69,8 @@ def wanted(trace: Trace, groups: Sequence[Group], taken: tuple[int, int], loop: 
 
 
 class _Row:
-    def __init__(self, groups: Sequence[Group], around: tuple[Around, ...], run: DryRun, part: RunPart,
-                 it: Around | None):  # fmt: skip
+    def __init__(self, groups: Sequence[Group], around: tuple[RecurrentLoop, ...], run: DryRun, part: RunPart,
+                 it: RecurrentLoop | None):  # fmt: skip
         self.groups, self.it, self.run, self.part = groups, it, run, part
         self.inner = around if it is None else (*around, it)
         self.data, self.scope = run.data, run.scope

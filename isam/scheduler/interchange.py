@@ -14,8 +14,8 @@ from typing import NamedTuple
 from isam.approach.choice import Choice, Trace
 from isam.ir.affine import Affine
 from isam.scheduler.nests import Use
+from isam.scheduler.parts import RecurrentLoop
 from isam.scheduler.plan import Group
-from isam.scheduler.stays import Around
 from isam.system.graph import System
 
 AS_WRITTEN, ROWS_OUTSIDE = "as written", "rows outside"
@@ -28,7 +28,7 @@ class Rows(NamedTuple):
     block: int
 
 
-def rows_outside(it: Around, system: System, trace: Trace) -> Rows | None:
+def rows_outside(it: RecurrentLoop, system: System, trace: Trace) -> Rows | None:
     """Which rows are taken from the first step of a loop to the last, where there are caches and the Approach wants
     that; None: none, steps as they are written."""
     group = it.parts[0] if len(it.parts) == 1 else None

@@ -66,12 +66,14 @@ class Group:
     """Nests fused into one loop nest, their axes renamed so that shared axes have one name.
 
     ``private``: per temporary, the axes whose iterations do not share its elements. ``domain``: what the nests run
-    over, where that is no box: they are then those of one block of it."""
+    over, where that is no box: they are then those of one block of it. ``number``: which of the kernel's groups it is,
+    or is a part of."""
 
     nests: tuple[Nest, ...]
     exact: bool = False  # accumulations keep their lexicographic order
     private: dict[str, frozenset[str]] = field(default_factory=dict)
     domain: Domain | None = None
+    number: int = field(default=0, compare=False)
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.nests))
