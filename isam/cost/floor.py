@@ -165,7 +165,7 @@ def _copies(system: System, node: str) -> int:
     return system.replicas[group].count if group else 1
 
 
-def least(cover: Cover, system: System) -> float:
+def least_seconds(cover: Cover, system: System) -> float:
     """Seconds that no schedule of a cover beats on a machine: its calls on the units that run them, as in
     :func:`floor`; 0 where sizes are known at run time only."""
     kernel, busy = cover.kernel, dict[frozenset[str], float]()

@@ -23,7 +23,7 @@ from isam.scheduler.dry import DryRun
 from isam.scheduler.handed_on import handed_on, wanted
 from isam.scheduler.homes import check_room
 from isam.scheduler.infeasible import Infeasible, NoSchedule
-from isam.scheduler.interchange import Rows, rows_outside
+from isam.scheduler.interchange import OutsideRows, rows_outside
 from isam.scheduler.levers import levers
 from isam.scheduler.near_homes import NearHome, less_near, near_homes
 from isam.scheduler.nests import Nest, nests_of
@@ -32,15 +32,15 @@ from isam.scheduler.plan import Group, Plan
 from isam.scheduler.plans import plans
 from isam.scheduler.plans.boxes import NOTHING
 from isam.scheduler.plans.dealing import undealt
-from isam.scheduler.plans.hierarchy import meeting
+from isam.scheduler.plans.hierarchy import gathering_room
 from isam.scheduler.plans.staged import between
 from isam.scheduler.prefetch import with_prefetches
-from isam.scheduler.prepared import prepared, whole
+from isam.scheduler.prepared import made_whole, prepared
 from isam.scheduler.recur import calls
 from isam.scheduler.routes import Routes
 from isam.scheduler.serpentine import with_serpentines
 from isam.scheduler.state import Key
-from isam.scheduler.stays import MOST, Share, Stays, shares, smaller, stay_bytes
+from isam.scheduler.stays import MOST, StayRooms, Stays, divisions, smaller, stay_bytes
 from isam.scheduler.waits import with_waits
 from isam.scheduler.walk import Walk
 from isam.system.graph import System
@@ -78,7 +78,7 @@ def _built(cover: Cover, system: System, trace: Trace) -> tuple[_Builder, Schedu
             return builder, builder.build()
         except NoSchedule as no:
             first = first or no
-            if builder.share.rooms or builder.meeting:
+            if builder.staying.rooms or builder.gathering:
                 keep = False
                 continue
             full = next((n for n in builder.nests if n.number == no.nest and no.reason.smaller), None)
@@ -92,8 +92,8 @@ def _handing_on(builder: _Builder, plain: Schedule) -> Schedule:
     """The schedule made, or one with temporaries at home near, where that takes fewer calls and the Approach wants it,
     or where it wants groups dealt alike for that."""
     kernel, groups, trace = builder.kernel, [g for g in builder.groups if not builder.at_bind(g.main)], builder.trace
-    share, usual = builder.share, max(builder.kernel.usual(USUAL_TRIP).values(), default=1)
-    machine = smaller(builder.machine, share.memory, share.total)
+    staying, usual = builder.staying, max(builder.kernel.usual(USUAL_TRIP).values(), default=1)
+    machine = smaller(builder.machine, staying.memory, staying.total)
     made, near = plain, near_homes(kernel, groups, machine, builder.prepared)
     if near:
         try:
@@ -124,8 +124,8 @@ def _possible(cover: Cover, system: System, approach: Approach) -> bool:
 
 class _Builder:
     def __init__(self, cover: Cover, system: System, trace: Trace, keep: bool, refused: TooLarge):
-        self.share, self.keep = Share(), keep  # what may stay in near memory, or meet there
-        self.meeting: dict[str, int] = {}  # bytes of memories for results that meet there
+        self.staying, self.keep = StayRooms(), keep  # what may stay in near memory, or meet there
+        self.gathering: dict[str, int] = {}  # bytes of memories for results that meet there
         self.cover, self.system, self.trace = cover, system, trace
         all_nests = nests_of(cover, system)
         self.machine = aligned(system, (n.instruction.name for n in all_nests))
@@ -138,7 +138,7 @@ class _Builder:
         self.bind: list[Node] = []
         self.prepared = prepared(self.kernel, self.nests, trace)
         constants = {b.name for b in self.kernel.buffers if b.role == "const"}
-        self.bindable = whole(self.kernel, self.nests, self.prepared) | constants
+        self.bindable = made_whole(self.kernel, self.nests, self.prepared) | constants
 
     def build(self) -> Schedule:
         for m in self.cover.mappings:
@@ -150,14 +150,14 @@ class _Builder:
         self.parts = parts_of(self.kernel, self.nests, self.system, self.trace, self.at_bind)
         groups = list(groups_in(self.parts))
         self.groups = [g for g, _ in groups]
-        self.meeting = meeting(self.groups, self.machine, self.routes) if self.keep else {}
-        for memory, room in self.meeting.items():
+        self.gathering = gathering_room(self.groups, self.machine, self.routes) if self.keep else {}
+        for memory, room in self.gathering.items():
             self.machine = smaller(self.machine, memory, room)
-        if self.meeting:
+        if self.gathering:
             self.run = DryRun(self.kernel, self.machine, self.trace, self.routes)
-        self.share = self._shared(groups) if self.keep else Share()
-        if self.share.rooms:
-            self.run = self._begun(smaller(self.machine, self.share.memory, self.share.total))
+        self.staying = self._staying(groups) if self.keep else StayRooms()
+        if self.staying.rooms:
+            self.run = self._begun(smaller(self.machine, self.staying.memory, self.staying.total))
         self.planned: dict[object, tuple[Plan, Stays | None]] = {}  # by group, and where the rows begin of which it is
         self.dealt: dict[int, tuple[Alike, int]] = {}  # groups, by number, that are dealt as others are
         self.by_rows = set[int]()  # groups, by number, of which some rows come after others
@@ -170,7 +170,7 @@ class _Builder:
     def at_home_near(self, near: Mapping[str, NearHome], alike: Sequence[Alike] = ()) -> Schedule:
         """The same groups once more, with temporaries at home near and plans for what room is left."""
         near = {**near, **{b: home for way in alike for b, home in way.homes.items()}}
-        machine = less_near(smaller(self.machine, self.share.memory, self.share.total), self.kernel, near)
+        machine = less_near(smaller(self.machine, self.staying.memory, self.staying.total), self.kernel, near)
         self.run, self.bind, self.planned = self._begun(machine), [], {}
         self.run.homes.near.update(near)
         groups = [g for g in self.groups if not self.at_bind(g.main)]
@@ -241,7 +241,7 @@ class _Builder:
         else:
             self._by_rows(it, around, rows)
 
-    def _by_rows(self, it: RecurrentLoop, around: tuple[RecurrentLoop, ...], rows: Rows) -> None:
+    def _by_rows(self, it: RecurrentLoop, around: tuple[RecurrentLoop, ...], rows: OutsideRows) -> None:
         """The loop for some rows after the other: blocks of them, and what is left."""
         (group,), (axis, block), scope = it.parts, rows, self.run.scope
         assert isinstance(group, Group)
@@ -304,12 +304,12 @@ class _Builder:
         known = self.planned.get(key)
         if known is not None:
             return known
-        room = self.share.of(group.number)
-        stays = Stays(around, room, self.share.memory) if room and group.domain is None else None
+        room = self.staying.of(group.number)
+        stays = Stays(around, room, self.staying.memory) if room and group.domain is None else None
         lasting = stays.lasting(group) if stays is not None else NOTHING
         alike, at = self.dealt.get(group.number, (None, 0))
         options, costs = plans(group, self.run.system, self.routes, self.bindable, lasting,
-                               alike and alike.dealings[at], self.run.homes.near, self.meeting)  # fmt: skip
+                               alike and alike.dealings[at], self.run.homes.near, self.gathering)  # fmt: skip
         if alike is not None:
             options, costs = alike.plans(at, options, costs)
             if not options:
@@ -325,7 +325,7 @@ class _Builder:
         self.planned[key] = plan, stays
         return plan, stays
 
-    def _shared(self, groups: list[tuple[Group, tuple[RecurrentLoop, ...]]]) -> Share:
+    def _staying(self, groups: list[tuple[Group, tuple[RecurrentLoop, ...]]]) -> StayRooms:
         """How much of a near memory is for what stays: asked where something can."""
         able: dict[str, list[int]] = {}
         for g, around in groups:
@@ -333,7 +333,7 @@ class _Builder:
                 if not memory.row and Stays(around).lasting(g).buffers:
                     able.setdefault(memory.name, []).append(g.number)
         if not able:
-            return Share()
+            return StayRooms()
         memory = max(able, key=lambda m: len(able[m]))
         m = self.machine.memories[memory]
         room = int(MOST * m.capacity) // m.align * m.align if m.align else int(MOST * m.capacity)
@@ -342,9 +342,9 @@ class _Builder:
         for n in able[memory]:
             g, around = groups[n]
             lasting = Stays(around, room, memory).lasting(g)
-            ways = zip(*plans(g, machine, self.routes, self.bindable, lasting, meeting=self.meeting), strict=True)
+            ways = zip(*plans(g, machine, self.routes, self.bindable, lasting, gathering=self.gathering), strict=True)
             found[n] = [(stay_bytes(p, machine), c * prod(a.trip for a in around)) for p, c in ways]
-        options, costs = shares(found, memory, room)
+        options, costs = divisions(found, memory, room)
         if len(options) == 1:
             return options[0]
         loops = [a.loop.axis.name for a in groups[able[memory][0]][1]]

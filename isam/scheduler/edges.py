@@ -15,7 +15,7 @@ SOONER = 0.95  # of the time of tiles that go home one by one, that one move of 
 
 
 @dataclass(frozen=True)
-class Edge:
+class EdgeCost:
     """Seconds that a move along an edge keeps its issuer: ``setup`` and per byte; ``shared``: bytes per second that all
     instances have together, where that is less (0: no such limit); ``limits``: what one call takes along its axes, of
     which ``burst`` are a command; ``latency``: seconds until what a move brings is there, if that is later."""
@@ -48,7 +48,7 @@ class Edge:
         return prod(-(-n // m) if m else 1 for n, m in zip_longest(long, reversed(self.limits), fillvalue=1))
 
 
-def quickest(system: System, source: str, target: str, dtype: str) -> Edge | None:
+def quickest(system: System, source: str, target: str, dtype: str) -> EdgeCost | None:
     """The quickest move of elements of a type along an edge; None where none carries such."""
     known, key = _known(system), (source, target, dtype)
     if key not in known:
@@ -57,25 +57,25 @@ def quickest(system: System, source: str, target: str, dtype: str) -> Edge | Non
     return known[key]
 
 
-def along(system: System, path: tuple[str, ...], dtype: str) -> list[Edge]:
+def along(system: System, path: tuple[str, ...], dtype: str) -> list[EdgeCost]:
     """The quickest moves of elements of a type along a path of memories."""
     return [e for a, b in pairwise(path) if (e := quickest(system, a, b, dtype)) is not None]
 
 
 @once
-def _known(system: System) -> dict[tuple[str, str, str], Edge | None]:
+def _known(system: System) -> dict[tuple[str, str, str], EdgeCost | None]:
     """Filled in as they are asked for."""
     return {}
 
 
-def _edge(system: System, m: Move) -> Edge:
+def _edge(system: System, m: Move) -> EdgeCost:
     ins, clock = system.instructions[m.by], system.units[m.issuer].clock
     cost = ins.cost
     shared = min((k.bandwidth for k in system.links_of(m.source, m.target)), default=0.0)
     per_byte = 1 / cost.bandwidth / clock if cost.bandwidth else 0.0
     setup = (cost.setup or cost.issue or ASSUMED) / clock
     limits, late = tuple(s.most for s in ins.spans.values()), (cost.latency or 0.0) / clock
-    return Edge(m.issuer, setup, per_byte, shared, limits, ins.burst.most, late)
+    return EdgeCost(m.issuer, setup, per_byte, shared, limits, ins.burst.most, late)
 
 
 def gathers(system: System, memory: Memory) -> bool:
@@ -83,7 +83,7 @@ def gathers(system: System, memory: Memory) -> bool:
     return memory.name in system.scratchpads
 
 
-def worth_joining(near: Edge, far: Edge, tiles: int, size: int, moves: int = 1) -> bool:
+def worth_joining(near: EdgeCost, far: EdgeCost, tiles: int, size: int, moves: int = 1) -> bool:
     """Whether tiles of so many bytes are home sooner in so many moves of all of them than one by one, each of which
     passes while the next one follows."""
     each, onwards = near.seconds(1, size, 1), far.seconds(1, size, 1)

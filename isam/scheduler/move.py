@@ -86,7 +86,7 @@ def _known_ways(system: System) -> dict[tuple[str, str, str], tuple[Path, ...]]:
     return {}
 
 
-def ways(system: System, source: str, target: str, dtype: str) -> tuple[Path, ...]:
+def paths(system: System, source: str, target: str, dtype: str) -> tuple[Path, ...]:
     """Ways from source to target that moves of this type lead along, the shortest first: registers that a compiler
     allocates and home lie on the shortest only. At least one edge each."""
     known, key = _known_ways(system), (source, target, dtype)
@@ -177,7 +177,7 @@ def chunk(c: Carrier, dims: tuple[int | None, ...], tile: Tile) -> tuple[int, ..
 
 
 @dataclass(frozen=True)
-class Box:
+class FilledBox:
     """What a move that fills writes with a tile, as its operand lies: the tile begins ``ahead`` bytes from its begin,
     its elements lie so many bytes apart (``strides``, per dimension of the buffer), ``bytes`` are all of it."""
 
@@ -186,18 +186,18 @@ class Box:
     bytes: int
 
 
-def in_order(c: Carrier, dims: tuple[int | None, ...], order: Sequence[int]) -> bool:
+def lies_in_order(c: Carrier, dims: tuple[int | None, ...], order: Sequence[int]) -> bool:
     """Whether the dimensions of what a move leaves are the last of a tile's, from the outermost to the innermost."""
     own = [d for a in c.target_axes if (d := dims[a]) is not None]
     return own == list(order[len(order) - len(own) :])
 
 
-def box_of(c: Carrier, dims: tuple[int | None, ...], tile: Tile, size: int) -> Box | None:
+def filled_box(c: Carrier, dims: tuple[int | None, ...], tile: Tile, size: int) -> FilledBox | None:
     """The box that a tile takes where one call brings it; None: it cannot."""
     fill, contract = c.instruction.fill, c.instruction.contract(c.target).strides
     if fill is None or chunk(c, dims, tile) != tile.shape:
         return None
-    sizes, strides, ahead, end, row = sizes_of(c, dims, tile), [0] * len(tile.shape), 0, size, size
+    sizes, strides, ahead, end, row = move_sizes(c, dims, tile), [0] * len(tile.shape), 0, size, size
     for n, at, need, a in reversed(list(zip(fill.box, fill.at, contract, c.target_axes, strict=True))):
         step, d, count = row if need is None else need * size, dims[a], n.evaluate(sizes)
         if step < 0 or (d is None and need is None and count > 1):
@@ -205,7 +205,7 @@ def box_of(c: Carrier, dims: tuple[int | None, ...], tile: Tile, size: int) -> B
         if d is not None:
             strides[d] = step
         ahead, end, row = ahead + at * step, end + (count - 1) * step, max(row, count * step)
-    return Box(ahead, tuple(s or row for s in strides), end)
+    return FilledBox(ahead, tuple(s or row for s in strides), end)
 
 
 def takes(c: Carrier) -> str:
@@ -232,7 +232,7 @@ def admits(c: Carrier, dtype: str) -> bool:
     return all(c.instruction.operand(n).dtype in (ANY, dtype) for n in (c.source, c.target))
 
 
-def sizes_of(c: Carrier, dims: tuple[int | None, ...], tile: Tile) -> dict[str, int]:
+def move_sizes(c: Carrier, dims: tuple[int | None, ...], tile: Tile) -> dict[str, int]:
     """The sizes with which a call carries a tile."""
     taken = [1 if d is None else tile.shape[d] for d in dims]
     return {s.sym: s.size(n) for s, n in zip(c.spans, taken, strict=True) if s.sym is not None}
@@ -245,7 +245,7 @@ def fits_beside(c: Carrier, dims: tuple[int | None, ...], tile: Tile, target: Pl
     fill = c.instruction.fill
     if fill is None:
         return True
-    sizes = sizes_of(c, dims, tile)
+    sizes = move_sizes(c, dims, tile)
     found = reach(c.instruction, Operand(c.target, tile, target, tuple(dims[a] for a in c.target_axes)), sizes, size)
     whole = [n.evaluate(sizes) for n in fill.box] == [n.evaluate(sizes) for n in fill.part]
     return found is not None and (whole or (free is not None and free[0] <= found[0] and found[1] <= free[1]))
@@ -253,7 +253,7 @@ def fits_beside(c: Carrier, dims: tuple[int | None, ...], tile: Tile, target: Pl
 
 def make_issue(c: Carrier, dims: tuple[int | None, ...], tile: Tile, source: Place, target: Place) -> Issue:
     """The call that moves the tile."""
-    sizes = tuple(sizes_of(c, dims, tile).items())
+    sizes = tuple(move_sizes(c, dims, tile).items())
     ops = {
         c.source: Operand(c.source, tile, source, tuple(dims[a] for a in c.source_axes)),
         c.target: Operand(c.target, tile, target, tuple(dims[a] for a in c.target_axes)),

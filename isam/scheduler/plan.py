@@ -16,7 +16,7 @@ from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.schedule.literals import is_literal
 from isam.schedule.tree import Deal
-from isam.scheduler.blocks import Domain
+from isam.scheduler.blocks import BlockedDomain
 from isam.scheduler.nests import Nest
 from isam.scheduler.trim import Segment, even_segments, segments
 
@@ -72,7 +72,7 @@ class Group:
     nests: tuple[Nest, ...]
     exact: bool = False  # accumulations keep their lexicographic order
     private: dict[str, frozenset[str]] = field(default_factory=dict)
-    domain: Domain | None = None
+    domain: BlockedDomain | None = None
     number: int = field(default=0, compare=False)
 
     def __str__(self) -> str:

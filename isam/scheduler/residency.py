@@ -17,7 +17,7 @@ from isam.scheduler.fit import Fit
 from isam.scheduler.homes import Homes
 from isam.scheduler.hops import End, Hop
 from isam.scheduler.infeasible import Infeasible, NoSchedule
-from isam.scheduler.leaving import join
+from isam.scheduler.leaving import leave_together
 from isam.scheduler.lifetimes import Lifetimes
 from isam.scheduler.nests import Use
 from isam.scheduler.placement import Source, Victim
@@ -153,7 +153,7 @@ class Residency:
         leave for the same reason; None: it makes room."""
         memory, tile, form = key
         copy = self.state.copies[key]
-        if self.wanted_home(tile) and not join(self, key, pinned, leaving):
+        if self.wanted_home(tile) and not leave_together(self, key, pinned, leaving):
             there = End(memory, lambda t: mv.sub_place(copy.place, tile, t), form)
             self.carry(tile, there, End(self.homes.of(tile.buffer), self.home), {key, *pinned})
         self.state.mark(key, False)

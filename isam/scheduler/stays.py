@@ -68,7 +68,7 @@ class Stays:
 
 
 @dataclass(frozen=True)
-class Share:
+class StayRooms:
     """An option at ``pack``: bytes of ``memory`` for what stays, of each instance, by group (its number)."""
 
     memory: str = ""
@@ -104,7 +104,8 @@ def smaller(system: System, memory: str, taken: int) -> System:
     return replace(system, memories={**system.memories, memory: replace(m, capacity=m.capacity - taken)})
 
 
-def shares(options: Sequence[Sequence[tuple[int, float]]], memory: str, room: int) -> tuple[list[Share], list[float]]:
+def divisions(options: Sequence[Sequence[tuple[int, float]]], memory: str,
+              room: int) -> tuple[list[StayRooms], list[float]]:  # fmt: skip
     """Nothing, and the division of the room that saves most: of each group's plans, the bytes that stay and seconds."""
     ways: dict[tuple[tuple[int, int], ...], tuple[float, int]] = {(): (0.0, 0)}
     nothing = 0.0
@@ -121,5 +122,5 @@ def shares(options: Sequence[Sequence[tuple[int, float]]], memory: str, room: in
         ways = dict(sorted(more.items(), key=lambda w: (w[1], w[0]))[:WAYS])
     rooms, (seconds, used) = min(ways.items(), key=lambda w: (w[1], w[0]))
     if not used:
-        return [Share()], [nothing]
-    return [Share(), Share(memory, rooms)], [nothing, seconds]
+        return [StayRooms()], [nothing]
+    return [StayRooms(), StayRooms(memory, rooms)], [nothing, seconds]
