@@ -1,4 +1,5 @@
-"""What moves along an edge between two memories cost, as the description states it."""
+"""What moves along an edge between two memories cost, as the description states it: whoever plans or routes moves, or
+chooses who makes them, asks here. What they take in the finished schedule says :mod:`isam.cost.steps`."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from isam.once import once
 from isam.scheduler.move import moves_of
 from isam.system.graph import Memory, Move, System
 
+TYPICAL = 1024  # bytes by which ways are compared where the target has no cells
 SOONER = 0.95  # of the time of tiles that go home one by one, that one move of all may take
 
 
@@ -46,6 +48,20 @@ class EdgeCost:
         """How many bring a box where a call takes as many of its dimensions as it has axes, the innermost first."""
         long = [n for n in reversed(sides) if n > 1]
         return prod(-(-n // m) if m else 1 for n, m in zip_longest(long, reversed(self.limits), fillvalue=1))
+
+
+def keeps(system: System, move: Move, size: int) -> float:
+    """Seconds that one move of so many bytes keeps its issuer, what links take apart."""
+    return system.instructions[move.by].cost.move(size, links=False)[0] / system.units[move.issuer].clock
+
+
+def along_path(system: System, path: tuple[str, ...], dtype: str) -> float:
+    """Seconds of one cell of the last memory of a path, or ``TYPICAL`` bytes, of elements of a type, edge by edge."""
+    size, total = system.memories[path[-1]].cell or TYPICAL, 0.0
+    for edge in pairwise(path):
+        shared = max((size / k.bandwidth for k in system.links_of(*edge)), default=0.0)
+        total += max(shared, min(keeps(system, m, size) for m in moves_of(system, *edge, dtype)))
+    return total
 
 
 def quickest(system: System, source: str, target: str, dtype: str) -> EdgeCost | None:

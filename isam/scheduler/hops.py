@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from isam.classes import dataclass
 from isam.ir.dtype import size_of
+from isam.ir.instruction import ASSUMED
 from isam.ir.kernel import FAR
 from isam.schedule.tree import Place, Tile
 from isam.scheduler import move as mv
@@ -168,7 +169,7 @@ class Hops:
         """Elements moved per predicted cycle."""
         tile = Tile(self.tile.buffer, self.tile.start, part, self.tile.steps)
         hops = (self.hop(i, tile, None) for i in range(len(self.path) - 1))
-        return prod(part) / sum((h[0].instruction.cost.issue or 1.0) if h is not None else FAR for h in hops)
+        return prod(part) / sum((h[0].instruction.cost.issue or ASSUMED) if h is not None else FAR for h in hops)
 
     def _limit(self, shape: tuple[int, ...]) -> tuple[int, ...] | None:
         """Shrinks a shape until every hop carries it in one call, or None."""

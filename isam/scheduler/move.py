@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from itertools import combinations, pairwise, permutations
+from itertools import combinations, permutations
 
 from isam.classes import dataclass
 from isam.ir.affine import Affine
@@ -72,7 +72,6 @@ class Path:
 
 LONGER = 2  # edges that a way may have more than the shortest
 WAYS = 8  # between two memories, the shortest first
-TYPICAL = 1024  # bytes by which ways are compared where the target has no cells
 
 
 def moves_of(system: System, source: str, target: str, dtype: str) -> list[Move]:
@@ -134,17 +133,6 @@ def _shortest(edges: dict[str, list[str]], source: str, target: str) -> tuple[st
                     return tuple(reversed(path))
                 todo.append(b)
     return None
-
-
-def seconds(system: System, path: Path, dtype: str) -> float:
-    """Predicted for one cell of the target, or ``TYPICAL`` bytes, of elements of a type, edge by edge."""
-    size, total = system.memories[path.memories[-1]].cell or TYPICAL, 0.0
-    for edge in pairwise(path.memories):
-        moves = moves_of(system, *edge, dtype)
-        costs = [(system.instructions[m.by].cost, system.units[m.issuer].clock) for m in moves]
-        shared = max((size / k.bandwidth for k in system.links_of(*edge)), default=0.0)
-        total += max(shared, min(c.move(size, links=False)[0] / clock for c, clock in costs))
-    return total
 
 
 def assignments(c: Carrier, tile: Tile, form: Form, registers: bool) -> list[tuple[int | None, ...]]:

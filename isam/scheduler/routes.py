@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from isam.approach.choice import Choice, Trace
-from isam.scheduler.move import paths, seconds
+from isam.scheduler.edges import along_path
+from isam.scheduler.move import paths
 from isam.system.graph import System
 
 
@@ -20,7 +21,7 @@ class Routes:
         if key not in self._known:
             options = paths(self.system, source, target, dtype)
             if len(options) > 1:
-                costs = [seconds(self.system, p, dtype) for p in options]
+                costs = [along_path(self.system, p.memories, dtype) for p in options]
                 context = {"from": source, "to": target, "dtype": dtype}
                 options = (self.trace.choose(Choice("route", options, context, costs)),)
             self._known[key] = options[0].memories if options else None

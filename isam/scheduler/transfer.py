@@ -178,7 +178,7 @@ class Transfer(Hops):
         if len(alike) == 1:
             return c
         size = prod(tile.shape) * size_of(self.dtype)
-        return alike[self.data.devices.mover([a.move for a in alike], c.instruction, size)]
+        return alike[self.data.devices.mover([a.move for a in alike], size)]
 
 
 def loop(var: str, lo: Affine, hi: Affine, step: int, body: list[Node], axis: str) -> Loop:

@@ -77,7 +77,7 @@ def _deeper(group: Group, system: System, routes: Routes, memory: Memory, near: 
 
     def inside(block: Group, view: System) -> list[tuple[Plan, float]]:
         found, costs = plans(block, view, routes, frozenset(), near=near, gathering=gathering)
-        clock = max(u.clock for u in view.units_of(block.main.instruction.name))
+        clock = view.clock_of(block.main.instruction.name)
         each = 1.0 if between(block.main, view, routes) else 1 / clock  # of what costs are in: seconds, or cycles
         return [(p, c * each) for p, c in zip(found, costs, strict=True)]
 

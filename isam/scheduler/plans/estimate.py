@@ -48,17 +48,13 @@ class Machine:
     @cached_property
     def call(self) -> float:
         """Seconds of one full call on one unit."""
-        instruction, units = self.main.instruction, self.system.units_of(self.main.instruction.name)
-        lengths = {i: self.main.unit(k) for i, k in self.main.mapping.axes if k in self.main.extents}
-        cycles = instruction.cost.cycles(instruction.sizes_of(lengths))
-        return cycles / max(u.clock for u in units)
+        return self.main.cycles / self.system.clock_of(self.main.instruction.name)
 
     @cached_property
     def latency(self) -> float:
         """Seconds until the results of one full call are there."""
-        cost = self.main.instruction.cost
-        behind = max(0.0, (cost.latency or 0.0) - cost.interval)
-        return self.call + behind / max(u.clock for u in self.system.units_of(self.main.instruction.name))
+        instruction = self.main.instruction
+        return self.call + instruction.cost.behind / self.system.clock_of(instruction.name)
 
     @cached_property
     def units(self) -> frozenset[str]:

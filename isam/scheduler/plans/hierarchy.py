@@ -168,8 +168,7 @@ class Level:
     def compute(self) -> float:
         """Seconds of the calls of the main nest, on all instances of all units."""
         main, name = self.group.main, self.group.main.instruction.name
-        clock = max(u.clock for u in self.system.units_of(name))
-        return main.calls() * main.cycles / clock / self.system.spread(name)[1]
+        return main.calls() * main.cycles / self.system.clock_of(name) / self.system.spread(name)[1]
 
     def plans(self, inside: Inside) -> list[tuple[Plan, float]]:
         """Plans with outer blocks whose boxes lie in the memory, with their predicted seconds. ``inside``: the plans of

@@ -22,7 +22,7 @@ def needed(main: Nest, width: dict[str, int], system: System) -> float:
 
 def call_rate(main: Nest, system: System) -> float:
     """Calls of a nest's instruction in a second, each of them of full size."""
-    return max(u.clock for u in system.units_of(main.instruction.name)) / main.cycles
+    return system.clock_of(main.instruction.name) / main.cycles
 
 
 def reads(main: Nest, width: dict[str, int]) -> int:
