@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 from math import prod
 
 from isam.ir.affine import Affine
@@ -31,7 +32,6 @@ class Transfer(Hops):
             return
         if self.part != self.tile.shape:  # raises where nothing carries any of it
             self._whole_cells()
-        self.told = self._told()
         self._cut(0, self.tile)
 
     def _whole_cells(self) -> None:
@@ -75,7 +75,8 @@ class Transfer(Hops):
         sides = zip(self.part, self.tile.shape, self.tile.steps, place.strides, strict=True)
         return all(n == whole or n * step * stride % cell == 0 for n, whole, step, stride in sides)
 
-    def _told(self) -> bool:
+    @cached_property
+    def told(self) -> bool:
         """Whether parts may be told apart by the variable of a loop: not those of a tile in several cells, where the
         cell that a part lies in has to be known."""
         ends = (self.data.system.memories[m] for m in (self.path[0], self.path[-1]))

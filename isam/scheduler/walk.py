@@ -13,6 +13,7 @@ from itertools import product
 
 from isam.ir.affine import Affine
 from isam.schedule.tree import Bound, Deal, Loop, Node, Seq, Tile
+from isam.scheduler.block_calls import BlockCalls
 from isam.scheduler.blocks import Clip
 from isam.scheduler.dry import DryRun
 from isam.scheduler.gathering import Gathering
@@ -27,7 +28,6 @@ from isam.scheduler.staging import Stager
 from isam.scheduler.state import Key, MachineState, Since
 from isam.scheduler.stays import Stays
 from isam.scheduler.trim import Env, Segment
-from isam.scheduler.turns import Turns
 
 Step = tuple[Affine, int]  # where a call begins along an axis, and how much of it it takes
 
@@ -284,39 +284,21 @@ class Walk:
         self.lives.leaf = frozenset(members)
         steps = run.steps([c for i in members for c in self._calls(i, env)])
         calls = [c for step in steps for c in step]
-        wider = run.data.wider = {} if self.clip is None else _wider(calls)
-        touched = [[t for own in tiles for t in (own, wider.get(own)) if t is not None] for _, _, _, tiles in calls]
-        last: dict[Tile, int] = {}
-        for at, tiles in enumerate(touched):
-            for t in tiles:
-                last[t] = at
+        several = len(run.system.units) > 1
+        block = run.data.block = BlockCalls(calls, clipped=self.clip is not None, several=several)
         crowded = self._crowded(calls)
-        run.data.later = {t: [] for t in last}
-        for at, tiles in reversed(list(enumerate(touched))):
-            for t in tiles:
-                run.data.later[t].append(at)
-        done = 0
         self.lives.begin(calls)
-        run.data.turns = turns = Turns(len(calls) if len(run.system.units) > 1 else 0)
         for step in steps:
-            begin, done = done, done + len(step)
-            turns.now = begin
-            for at in range(begin, done):
-                for t in touched[at]:
-                    run.data.later[t].pop()
+            begun = block.begin(len(step))
             try:
                 run.step(step)
             except NoSchedule as no:
                 no.nest = step[0][0].number if no.nest is None else no.nest
                 raise
-            self.lives.done = done
-            if turns.calls:
-                turns.use(run.data.state, [t for at in range(begin, done) for t in touched[at]])
-            for at in range(begin, done):
-                for t in dict.fromkeys(touched[at]):
-                    if last[t] == at:
-                        run.release(t, crowded)
-        run.data.later, run.data.wider, run.data.turns = {}, {}, Turns()
+            self.lives.done = begun.stop
+            for t in block.end(begun, run.data.state):
+                run.release(t, crowded)
+        run.data.block = BlockCalls()
         self.lives.begin([])
 
     def _crowded(self, calls: list[Call]) -> frozenset[str]:
@@ -381,22 +363,6 @@ class Walk:
         m: MappedAxis | None = nest.mapped.get(axis)
         size = 1 if m is None else (m.limit or n)
         return [(offset + i, min(size, n - i)) for i in range(0, n, max(1, size))]
-
-
-def _wider(calls: list[Call]) -> dict[Tile, Tile]:
-    """Of what calls read and none writes, which tile is the beginning of which longer one."""
-    read, written = dict[Tile, None](), set[str]()
-    for nest, _, _, tiles in calls:
-        for u, t in zip(nest.uses, tiles, strict=True):
-            if u.writes:
-                written.add(t.buffer)
-            else:
-                read[t] = None
-    longest: dict[object, Tile] = {}
-    for t in sorted(read, key=lambda t: -sum(t.shape)):
-        longest.setdefault((t.buffer, t.start, t.steps), t)
-    found = ((t, longest[t.buffer, t.start, t.steps]) for t in read if t.buffer not in written)
-    return {t: w for t, w in found if sum(a != b for a, b in zip(t.shape, w.shape, strict=True)) == 1}
 
 
 def _shared(nodes: list[Node]) -> tuple[Node, ...]:
