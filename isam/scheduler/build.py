@@ -180,7 +180,7 @@ class _Builder:
         return self._made()
 
     def _made(self) -> Schedule:
-        self.run.homes.kept = self.prepared
+        self.run.homes.prepared = self.prepared
         with self.run.scope.recording() as call:
             self._scheduled(self.parts, ())
         touched = {o.place.base for n in distinct(Seq((*self.bind, *call))) if isinstance(n, Issue) for o in n.operands}

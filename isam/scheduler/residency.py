@@ -34,9 +34,9 @@ from isam.system.graph import COUNTED, System
 class Residency:
     """``fit``: how tiles fit the memories; ``state``: what they hold; ``lifetimes``: what of it nobody will read;
     ``since``: what was fetched and written since a body began; ``block``: the calls that are carried out;
-    ``at_bind``: constants laid out anew once, by buffer and layout; ``carriers``, ``hops``, ``filling``: what was found
-    of ways, by what they were asked for; ``devices``: who executes calls; ``kept``: panels that hold all that blocks of
-    a domain read, as long as it is walked; ``unread``: temporaries that nobody brings from home."""
+    ``at_bind``: constants laid out anew once, by buffer and layout; ``carriers``, ``hops``, ``filled_whole``: what was
+    found of ways, by what they were asked for; ``devices``: who executes calls; ``panels``: those that hold all that
+    blocks of a domain read, as long as it is walked; ``unread``: temporaries that nobody brings from home."""
 
     def __init__(self, system: System, trace: Trace, scope: Scope, homes: Homes, routes: Routes):
         self.system, self.trace, self.scope, self.homes = system, trace, scope, homes
@@ -49,9 +49,9 @@ class Residency:
         self.at_bind: dict[object, tuple[Key, Copy]] = {}
         self.carriers: dict[object, list[Hop] | None] = {}
         self.hops: dict[object, Hop | None] = {}
-        self.filling: dict[object, bool] = {}
+        self.filled_whole: dict[object, bool] = {}
         self._admitted: dict[object, Use] = {}  # what was asked by :meth:`_demand_there` and is right
-        self.kept: set[Key] = set()
+        self.panels: set[Key] = set()
         self.unread: frozenset[str] = frozenset()
 
     @contextmanager
@@ -60,12 +60,12 @@ class Residency:
         ends: who takes what was made puts its state there, and adds what happened. What was worked out once and holds
         anywhere (ways, slots, panels of constants) is kept."""
         around = self.state, self.since, self.lifetimes, self.block, self.unread
-        kept, self.since, self.state = set(self.kept), Since(), (begin or self.state).copy()
+        panels, self.since, self.state = set(self.panels), Since(), (begin or self.state).copy()
         try:
             yield self.since
         finally:
             self.state, self.since, self.lifetimes, self.block, self.unread = around
-            self.kept = kept
+            self.panels = panels
 
     def home(self, tile: Tile) -> Place:
         """Where the tile lies at home."""

@@ -54,7 +54,7 @@ class Transfer(Hops):
 
     def fills(self) -> bool:
         """Whether what leads along the path fills registers at its end whole."""
-        key, known = self.lies, self.data.filling
+        key, known = self.lies, self.data.filled_whole
         if key is None:
             return self._fills()
         if key not in known:

@@ -43,7 +43,7 @@ class Walk:
         self.bare = False  # nothing is staged in the box that we are in
         self.clip: Clip | None = None  # of the box that we are in
         self.calls: dict[object, list[Call]] = {}
-        self.filling: frozenset[int] = frozenset()  # stages whose boxes are brought piece by piece where we are
+        self.in_pieces: frozenset[int] = frozenset()  # stages whose boxes are brought piece by piece where we are
         self.leaving: tuple[Key, ...] = ()  # what goes home once the boxes of the next block are on their way
         self.stager = Stager(run, plan, bind, stays, self.dealt)
         self.gathering = Gathering(run, plan)
@@ -63,7 +63,7 @@ class Walk:
         where = tuple(w for n in self.group.nests for w in n.where)
         if self.group.domain is not None and members:
             self.group.domain.walk(self, env, members)
-            self.run.data.kept.clear()
+            self.run.data.panels.clear()
         elif where and members:
             Guarded(self, where).loops(env, members)
         else:
@@ -77,7 +77,7 @@ class Walk:
         data, end = self.run.data, self.run.data.state
         with self.lives.closing():
             # what made room while another one went home may have stayed in another memory
-            while keys := [k for k in end.of_any() if k not in data.kept and k not in held]:
+            while keys := [k for k in end.of_any() if k not in data.panels and k not in held]:
                 leaving = frozenset(keys).__contains__
                 for key in keys:
                     if key in end.copies:
@@ -105,14 +105,14 @@ class Walk:
         key = (d, tuple(sorted(env.items())), members, leaving, self._standing())
         hit = self.memo.get(key)
         if hit is None:
-            was = self.filling
+            was = self.in_pieces
             with data.attempt() as since, self.lives.at(env), scope.recording() as nodes:
                 with self.gathering.within(d, env, members):
                     self._stages(d, env, members)
                     self._leave(leaving)
                     self._level_body(d, env, members)
                 hit = self.memo[key] = (_shared(nodes), data.state, since)
-            self.filling = was
+            self.in_pieces = was
         data.state = hit[1].copy()
         data.since.then(hit[2], scope.ranges)
         scope.out.extend(hit[0])
@@ -123,21 +123,21 @@ class Walk:
         in a memory the next tile goes: a body is shared by iterations that would put it elsewhere."""
         run, scope = self.run, self.run.scope
         variables = tuple((v, scope.variables[v], scope.ranges[v]) for v in scope.names)
-        return (self.clip, self.bare, self.filling, variables, run.data.state.signature(), run.homes.elsewhere,
+        return (self.clip, self.bare, self.in_pieces, variables, run.data.state.signature(), run.homes.elsewhere,
                 self.lives.standing)  # fmt: skip
 
     def _stages(self, d: int, env: Env, members: Members) -> None:
         """Brings the boxes that begin here, and pieces of those that began further out."""
         for n, stage in enumerate(self.plan.stages):
             if stage.depth == d and self.stager.stage(stage, env, members):
-                self.filling |= {n}
-            if stage.by == d and n in self.filling:
+                self.in_pieces |= {n}
+            if stage.by == d and n in self.in_pieces:
                 self.stager.piece(stage, env, members)
 
     def _full(self, axis: str) -> frozenset[int]:
         """Stages being filled that are full once the first block of the axis is done: they do not depend on it."""
         reads = {u.buffer for n in self.group.nests for u in n.uses if any(axis in row.names for row in u.index)}
-        return frozenset(n for n in self.filling if self.plan.stages[n].buffer not in reads)
+        return frozenset(n for n in self.in_pieces if self.plan.stages[n].buffer not in reads)
 
     def _level_body(self, d: int, env: Env, members: Members) -> None:
         if d == len(self.plan.order):
@@ -158,16 +158,16 @@ class Walk:
         peel_post = any(plan.having(e, post) for e in inner)
         if pre and not peel_pre:
             self.level(d + 1, env, pre)
-        full, was = self._full(axis), self.filling
+        full, was = self._full(axis), self.in_pieces
         parts = self._parts(d, env[axis][1], bool(full))
         for number, (part, held) in enumerate(parts):
             if number == 1:
-                self.filling -= full
+                self.in_pieces -= full
             following = number + 1 < len(parts) and parts[number + 1][0].count == 1
             first = pre if peel_pre and number == 0 else ()
             last = post if peel_post and number == len(parts) - 1 else ()
             self._segment(d, env, axis, part, held, first, have, last, following)
-        self.filling = was
+        self.in_pieces = was
         if post and not peel_post:
             self.level(d + 1, env, post)
 

@@ -35,7 +35,7 @@ def begun(kernel: Kernel) -> DryRun:
 
 def said(data: Residency) -> dict[str, Any]:
     """What a residency says of where its walk stands."""
-    return {"state": data.state.signature(), "next": dict(data.state.next), "kept": set(data.kept),
+    return {"state": data.state.signature(), "next": dict(data.state.next), "panels": set(data.panels),
             "since": data.since, "fetched": dict(data.since.fetched), "written": dict(data.since.written),
             "lifetimes": data.lifetimes, "block": data.block, "unread": data.unread}  # fmt: skip
 
@@ -54,7 +54,7 @@ def test_an_attempt_leaves_all_as_it_was(whole: bool) -> None:
             data.state.put(key, copy)
             data.state.next["spm"] = 32
             data.since, data.lifetimes, data.block, data.unread = Since(), Lifetimes(), BlockCalls(), frozenset({"x"})
-            data.kept.add(key)
+            data.panels.add(key)
             if not whole:
                 raise NO
     except NoSchedule:
