@@ -119,6 +119,16 @@ class Group:
 
         return replace(self, nests=tuple(cut(n) for n in self.nests))
 
+    def some(self, members: Members) -> Group:
+        """Some of its nests, as if there were no others."""
+        if members not in self._some:
+            self._some[members] = Group(tuple(self.nests[i] for i in members))
+        return self._some[members]
+
+    @cached_property
+    def _some(self) -> dict[Members, Group]:
+        return {}
+
     def unit(self, axis: str) -> int:
         """What blocks of an axis are multiples of: the largest call, and all calls in a block as they are admitted.
         Calls that would be few even if each took the least it may need not be large."""
@@ -204,7 +214,7 @@ class Plan:
         (axis, block), only = self.order[depth], self.only(depth)
         if only is None:
             return self.parts(axis, length, block)
-        return Group(tuple(self.group.nests[i] for i in only)).parts(axis, length, block)
+        return self.group.some(only).parts(axis, length, block)
 
     def having(self, depth: int, members: Members) -> Members:
         """Those of some nests that have the loop at a depth."""
