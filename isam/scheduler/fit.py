@@ -6,6 +6,7 @@ Nothing here depends on what lies where at the moment; everything is worked out 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
@@ -18,6 +19,9 @@ from isam.scheduler.routes import Routes
 from isam.scheduler.state import Copy, Form
 from isam.system.graph import COUNTED, System
 
+if TYPE_CHECKING:
+    from isam.scheduler.hops import Hop
+
 
 class Fit:
     """``routes``: the ways that are taken."""
@@ -29,6 +33,9 @@ class Fit:
         self._forms: dict[object, Form] = {}
         self._boxes: dict[object, mv.FilledBox | None] = {}
         self._laid: dict[object, tuple[int, tuple[int, ...]]] = {}
+        self.hops: dict[object, Hop | None] = {}  # what :class:`isam.scheduler.hops.Hops` found, by what it was asked
+        self.direct: dict[object, list[Hop] | None] = {}
+        self.filled_whole: dict[object, bool] = {}
 
     def placed(self, memory: str, tile: Tile, at: int, form: Form = None) -> Place:
         """The place of a tile in room of its own, which begins at a byte or cell."""

@@ -16,7 +16,7 @@ from isam.scheduler.block_calls import BlockCalls
 from isam.scheduler.devices import Devices
 from isam.scheduler.fit import Fit
 from isam.scheduler.homes import Homes
-from isam.scheduler.hops import End, Hop
+from isam.scheduler.hops import End, Hops
 from isam.scheduler.infeasible import Infeasible, NoSchedule
 from isam.scheduler.leaving import leave_together
 from isam.scheduler.lifetimes import Lifetimes
@@ -34,9 +34,9 @@ from isam.system.graph import COUNTED, System
 class Residency:
     """``fit``: how tiles fit the memories; ``state``: what they hold; ``lifetimes``: what of it nobody will read;
     ``since``: what was fetched and written since a body began; ``block``: the calls that are carried out;
-    ``at_bind``: constants laid out anew once, by buffer and layout; ``carriers``, ``hops``, ``filled_whole``: what was
-    found of ways, by what they were asked for; ``devices``: who executes calls; ``panels``: those that hold all that
-    blocks of a domain read, as long as it is walked; ``unread``: temporaries that nobody brings from home."""
+    ``at_bind``: constants laid out anew once, by buffer and layout; ``devices``: who executes calls; ``panels``: those
+    that hold all that blocks of a domain read, as long as it is walked; ``unread``: temporaries that nobody brings from
+    home."""
 
     def __init__(self, system: System, trace: Trace, scope: Scope, homes: Homes, routes: Routes):
         self.system, self.trace, self.scope, self.homes = system, trace, scope, homes
@@ -47,9 +47,6 @@ class Residency:
         self.since = Since()
         self.block = BlockCalls()
         self.at_bind: dict[object, tuple[Key, Copy]] = {}
-        self.carriers: dict[object, list[Hop] | None] = {}
-        self.hops: dict[object, Hop | None] = {}
-        self.filled_whole: dict[object, bool] = {}
         self._admitted: dict[object, Use] = {}  # what was asked by :meth:`_demand_there` and is right
         self.panels: set[Key] = set()
         self.unread: frozenset[str] = frozenset()
@@ -270,7 +267,7 @@ class Residency:
             return True
         place = self.fit.placed(memory, tile, 0, form)
         end = End(memory, lambda t: mv.sub_place(place, tile, t), form, alone=True)
-        return Transfer(self, tile, path, source, end, set()).fills()
+        return Hops(self.fit, tile, path, source, end).fills()
 
     def _leads(self, source: str, memory: str, dtype: str) -> bool:
         """Whether there is a way between two memories that does not lead over home: one may as well begin there."""
@@ -286,7 +283,7 @@ class Residency:
         there = self.fit.placed(memory, tile, 0, form)
         source = End(place.memory, lambda t: mv.sub_place(place, tile, t))
         target = End(memory, lambda t: mv.sub_place(there, tile, t), form)
-        hops = Transfer(self, tile, path, source, target, set()).direct() if len(path) > 1 else None
+        hops = Hops(self.fit, tile, path, source, target).direct() if len(path) > 1 else None
         if not hops:
             return False
         first, _ = hops[0]
