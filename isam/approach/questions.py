@@ -157,7 +157,7 @@ QUESTIONS: tuple[Question, ...] = (
     Question(
         "pack",
         "how much of a near memory is for boxes that stay over a recurrent loop, per group of nests",
-        ("isam.scheduler.stays.Share",),
+        ("isam.scheduler.stays.StayRooms",),
         {"memory": "its name", "loops": "axes of the loops around"},
         "seconds in all steps",
         "`rooms`: (number of the group, bytes of every instance). Asked where something can stay; the first: nothing.",
@@ -272,7 +272,7 @@ QUESTIONS: tuple[Question, ...] = (
     Question(
         "schedule",
         "which decision of a schedule that was made is taken otherwise in the next, or whether to keep the quickest",
-        ("isam.compiler.alternatives.Made", "isam.compiler.alternatives.Otherwise"),
+        ("isam.compiler.alternatives.MadeSchedule", "isam.compiler.alternatives.Otherwise"),
         {
             "made": "schedules made so far",
             "tries": "how many may be made",

@@ -35,7 +35,7 @@ READING: dict[str, tuple[Part, ...]] = {
         ("Whether it can be, and whose fault it is", "feasible own alone smallest programs"),
     ),
     "scheduler": (
-        ("From a cover to a schedule", "build nests call_size plan infeasible"),
+        ("From a cover to a schedule", "build nests call_size parts plan infeasible levers"),
         ("Which nests share loops", "grouping shared_loops agree interleaved"),
         ("Plans (`plans/`)",
          "plans/ plans/single plans/divided plans/register plans/rotation plans/conflicts plans/sets plans/cache "
@@ -43,8 +43,8 @@ READING: dict[str, tuple[Part, ...]] = {
         ("Plans where a memory lies on the way (`plans/`)",
          "plans/staged plans/hierarchy plans/boxes plans/begins plans/dealing plans/shared_home plans/estimate"),
         ("The dry run",
-         "dry walk trim scope state turns placement spread devices residency transfer spilling leaving staging "
-         "gathering lifetimes"),
+         "dry walk trim scope state block_calls turns placement spread devices residency transfer spilling leaving "
+         "staging gathering lifetimes"),
         ("Tiles, memories and the ways between them",
          "tiles near places fit move routes edges hops homes aligned laid_out"),
         ("Domains that are no boxes", "pieces guarded blocks oblique outer"),

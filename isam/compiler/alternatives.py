@@ -31,7 +31,7 @@ WATCH: ContextVar[Watch | None] = ContextVar("isam_schedules", default=None)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Made:
+class MadeSchedule:
     """A schedule that was made, timed (``inf``: there is none) and, but for the quickest, dropped. ``way``: what it is
     made by; None for the first. ``beside``: which decisions are on what was made beside it, to be compared. ``moved``:
     from the first plan on one was taken otherwise that is not on that: then those stay as they are, as only one of both
@@ -60,7 +60,7 @@ class Made:
 class Otherwise:
     """One decision of a schedule taken otherwise. ``ratio``: the predicted cost of that option over the least."""
 
-    made: Made
+    made: MadeSchedule
     at: int
     option: int
     ratio: float
@@ -84,8 +84,9 @@ class Scripted(Behind):
         return choice.options[self.taken[self.asked - 1]]
 
 
-def quickest(cover: Cover, system: System, trace: Trace, known: tuple[Schedule, Sequence[Decision]] | None = None,
-             by: Approach | None = None) -> Schedule | Infeasible:  # fmt: skip
+def quickest_schedule(cover: Cover, system: System, trace: Trace,
+                      known: tuple[Schedule, Sequence[Decision]] | None = None,
+                      by: Approach | None = None) -> Schedule | Infeasible:  # fmt: skip
     """The quickest of the schedules that the trace's Approach asks for; its decisions are added to the trace.
 
     ``Infeasible`` when the first one is: the Approach's own decisions come first. ``known``: the first, made already,
@@ -95,7 +96,7 @@ def quickest(cover: Cover, system: System, trace: Trace, known: tuple[Schedule, 
     if known is None:
         answer, first = _make(cover, system, by, 0, None)
     else:
-        answer, first = known[0], Made(0, None, tuple(known[1]), seconds(known[0]))
+        answer, first = known[0], MadeSchedule(0, None, tuple(known[1]), seconds(known[0]))
     made, best, open_, watch = [first], answer, _ways(first, approach), WATCH.get()
     while isinstance(answer, Schedule) and open_ and len(made) < approach.tries:
         least = min(made, key=lambda m: m.seconds)
@@ -116,14 +117,14 @@ def quickest(cover: Cover, system: System, trace: Trace, known: tuple[Schedule, 
 
 
 def _make(cover: Cover, system: System, by: Approach, number: int,
-          way: Otherwise | None) -> tuple[Schedule | Infeasible, Made]:  # fmt: skip
+          way: Otherwise | None) -> tuple[Schedule | Infeasible, MadeSchedule]:  # fmt: skip
     """A schedule by the decisions of another one up to that which ``way`` takes otherwise, then by whoever decides."""
     given = () if way is None else (*(d.chosen for d in way.made.decisions[: way.at]), way.option)
     trace = Trace(Scripted(by, given))
     answer = schedule(cover, system, trace)
     took = seconds(answer) if isinstance(answer, Schedule) else inf
     moved = way is not None and (way.made.moved or _moves(way.at, trace))
-    return answer, Made(number, way, tuple(trace.decisions), took, frozenset(trace.beside), moved)
+    return answer, MadeSchedule(number, way, tuple(trace.decisions), took, frozenset(trace.beside), moved)
 
 
 def _moves(at: int, trace: Trace) -> bool:
@@ -137,7 +138,7 @@ def seconds(schedule: Schedule) -> float:
     return compared.seconds(schedule, schedule.kernel.usual(USUAL_TRIP))
 
 
-def _ways(made: Made, approach: Approach) -> list[Otherwise]:
+def _ways(made: MadeSchedule, approach: Approach) -> list[Otherwise]:
     """What of a schedule may be decided otherwise, after the last decision that was: so no script comes twice."""
     if made.seconds == inf:
         return []
@@ -151,7 +152,7 @@ def _ways(made: Made, approach: Approach) -> list[Otherwise]:
     return sorted(out, key=lambda w: w.ratio)
 
 
-def _record(trace: Trace, kept: Made, count: int) -> None:
+def _record(trace: Trace, kept: MadeSchedule, count: int) -> None:
     given = {at for at, _ in kept.script}
     why = f"in the quickest of {count} schedules timed"
     trace.decisions += [replace(d, why=why) if at in given else d for at, d in enumerate(kept.decisions)]

@@ -95,10 +95,10 @@ def _compete(job: Job) -> None:
     """Schedules each candidate that may be the quickest and was not scheduled yet: where calls alone take longer than
     a schedule that was made does in all, by what schedules are compared by, none is. Begins with one that may be far
     quicker than the first."""
-    from isam.cost.floor import least
+    from isam.cost.floor import least_seconds
 
     waiting = [c for c in job.candidates if c.answer is None]
-    floors = [least(c.cover, job.system) for c in waiting] if len(waiting) > 1 else [0.0]
+    floors = [least_seconds(c.cover, job.system) for c in waiting] if len(waiting) > 1 else [0.0]
     order = sorted(range(len(waiting)), key=lambda n: (floors[n] * AHEAD > floors[0], n))
     best = inf
     for at, n in enumerate(order):
@@ -155,7 +155,7 @@ def _decided(cover: Cover, system: System, trace: Trace, by: Approach) -> Schedu
 def _take(job: Job) -> None:
     """Asks the Approach which schedule is taken where there are several covers, also where no other one was worth
     making, and makes more of it."""
-    from isam.compiler.alternatives import quickest
+    from isam.compiler.alternatives import quickest_schedule
     from isam.scheduler import schedule
 
     made = [c for c in job.candidates if isinstance(c.answer, Schedule)]
@@ -166,7 +166,7 @@ def _take(job: Job) -> None:
     known: Schedule = taken.answer
     if job.trace.approach.tries > 1 and not job.trace.replays:
         mine = known, job.decisions(known)
-        best = job.deciding(quickest, taken.cover, job.system, job.trace, mine, taken.by)
+        best = job.deciding(quickest_schedule, taken.cover, job.system, job.trace, mine, taken.by)
     elif _goes_on(job.trace, alone):
         best = job.deciding(schedule, taken.cover, job.system, job.trace)
     else:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from isam.cost.steps import TICK, Costs, dealt_to
+from isam.cost.steps import TICK, StepCosts, dealt_to
 from isam.ir.kernel import recurrences
 from isam.schedule.tree import Issue, Loop, Node, Operand, Schedule, children, distinct, leaves
 
@@ -39,7 +39,7 @@ def chained(schedule: Schedule, sizes: Mapping[str, int]) -> float:
 class _Chains:
     def __init__(self, schedule: Schedule, names: set[str], scope: _Scope):
         self.schedule, self.names, self.scope = schedule, names, scope
-        self.costs, self.stand = Costs(schedule, dealt_to(schedule)), defaultdict[str, int](int)
+        self.costs, self.stand = StepCosts(schedule, dealt_to(schedule)), defaultdict[str, int](int)
 
     def of(self, node: Node) -> float:
         """Ticks of all that a node does, once."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from isam.cost.compiled import Block, Body, Code, Opened, Row
-from isam.cost.instances import Group, Local, later, repeated
+from isam.cost.instances import Local, Replicated, later, repeated
 from isam.cost.lanes import PAST, Lane, Saved, State, since
 from isam.cost.steps import Crossing
 from isam.schedule.tree import Loop, Node, Schedule
@@ -48,7 +48,7 @@ class Clock:
     def __init__(self, schedule: Schedule, dealt: Mapping[str, frozenset[int]], told: Told | None, whole: bool):
         self.schedule, self.told, self.whole = schedule, told, whole
         self.code = self.coded(schedule, dealt)
-        self.groups: dict[str, Group] = {}
+        self.groups: dict[str, Replicated] = {}
         for name, r in schedule.system.replicas.items():
             lanes = [self.code.lanes[s] for s, g in self.code.group_of.items() if g == name]
             gates = [g for g in self.code.gates.values() if g.group == name]
@@ -59,7 +59,7 @@ class Clock:
                 mine = {m.name for m in schedule.system.meshes.values() if m.replica == name}
                 keys = sorted({k for b in self.code.blocks for k, _ in b.crossed if k[0] in mine})
                 carried = {k: [0] * r.count for k in keys}
-            self.groups[name] = Group([local] * r.count, lanes, gates, model, carried)
+            self.groups[name] = Replicated([local] * r.count, lanes, gates, model, carried)
         self.carried = {k: (g, c) for g in self.groups.values() for k, c in g.carried.items()}
         self.meshed = [self.groups[name] for name in self.code.meshed]
         self.followed, self.scope = 0, dict[str, int]()
@@ -298,7 +298,7 @@ class Clock:
         every = {e: e.total for name in body.deals for n in self.groups[name].lanes for e in (self.code.every[n.name],)}
         return states, every
 
-    def _relative(self, g: Group, at: int) -> State:
+    def _relative(self, g: Replicated, at: int) -> State:
         """The states of all instances: which are the same, and what each kind is."""
         kinds: dict[int, int] = {}
         told: list[State] = []

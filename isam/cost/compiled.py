@@ -7,7 +7,7 @@ from dataclasses import field
 
 from isam.classes import dataclass
 from isam.cost.lanes import Lane
-from isam.cost.steps import Costs, Crossing, Stand, Timed
+from isam.cost.steps import Crossing, Stand, StepCosts, Timed
 from isam.schedule.tree import Issue, Loop, Node, Schedule, Seq, Wait, distinct
 
 HOLES = 64  # stretches in which a link was idle that are remembered
@@ -120,7 +120,7 @@ class Code:
         system, tree = self.schedule.system, self.schedule.call
         self.streams = {u: system.stream_of(u) for u in system.units}
         self.group_of = {self.streams[u]: system.replica_of(u) for u in system.units}
-        self.costs = Costs(self.schedule, self.dealt)
+        self.costs = StepCosts(self.schedule, self.dealt)
         self.meshed = tuple(dict.fromkeys(m.replica for m in system.meshes.values()))
         keep = _kept(tree)
         self.lanes = {s: Lane(s, keep.get(s, 1)) for s in self.group_of}

@@ -112,9 +112,8 @@ def _full(cover: Cover, kernel: Kernel, system: System,
         if _is_cut(m, kernel) or ahead.issuperset(m.statements):
             continue
         axes = {t: trips[t].const for t in m.loops} | {a.name: a.extent.const for s in mine for a in s.domain.axes}
-        units = system.units_of(m.instruction.name)
-        calls, cycles = _calls(axes, m)
-        yield m, frozenset(u.name for u in units), calls, calls * cycles / max(u.clock for u in units)
+        name, (calls, cycles) = m.instruction.name, _calls(axes, m)
+        yield m, _users(system, name), calls, calls * cycles / system.clock_of(name)
 
 
 def _is_cut(m: Mapping, kernel: Kernel) -> bool:
@@ -135,9 +134,13 @@ def _cut(cover: Cover, kernel: Kernel, system: System,
             box = {t: trips[t].const for t in m.loops} | {a.name: a.extent.const for a in domain.axes}
             points = admitted({n: max(0, e) for n, e in box.items()}, domain.where) or 0
             calls = max(calls, -(-points // max(1, _of_a_call(box, m))))
-        units = system.units_of(m.instruction.name)
+        name = m.instruction.name
         if calls:
-            yield m, frozenset(u.name for u in units), calls, calls * cost.interval / max(u.clock for u in units)
+            yield m, _users(system, name), calls, calls * cost.interval / system.clock_of(name)
+
+
+def _users(system: System, instruction: str) -> frozenset[str]:
+    return frozenset(u.name for u in system.units_of(instruction))
 
 
 def _of_a_call(box: dict[str, int], mapping: Mapping) -> int:
@@ -165,7 +168,7 @@ def _copies(system: System, node: str) -> int:
     return system.replicas[group].count if group else 1
 
 
-def least(cover: Cover, system: System) -> float:
+def least_seconds(cover: Cover, system: System) -> float:
     """Seconds that no schedule of a cover beats on a machine: its calls on the units that run them, as in
     :func:`floor`; 0 where sizes are known at run time only."""
     kernel, busy = cover.kernel, dict[frozenset[str], float]()

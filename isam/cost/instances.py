@@ -19,7 +19,7 @@ class Local:
 
 
 @dataclass(eq=False, slots=True)
-class Group:
+class Replicated:
     """A replica: ``states`` of all its instances, but for the one (``at``) whose state is in the lanes and gates.
     ``followed``: what dealt iterations made of states in the present outermost dealt loop, and what they moved. On a
     mesh, ``model``: per instance the first one like it; ``carried``: per crossing the bytes of each instance."""
@@ -60,7 +60,7 @@ def _loaded(like: Lane, saved: Saved) -> Lane:
     return lane
 
 
-def repeated(g: Group, was: Local, now: Local, shift: int, times: int) -> Local:
+def repeated(g: Replicated, was: Local, now: Local, shift: int, times: int) -> Local:
     lanes = []
     for like, w, n in zip(g.lanes, was.lanes, now.lanes, strict=True):
         lane = _loaded(like, n)

@@ -63,7 +63,7 @@ class Latency:
 
     def call(self, m: Mapping) -> tuple[float, float]:
         """From the start of one call until its results are there, and until its unit is free again."""
-        clock = max(u.clock for u in self.schedule.system.units_of(m.instruction.name))
+        clock = self.schedule.system.clock_of(m.instruction.name)
         cost = m.instruction.cost
         return self._down(max(cost.shortest, cost.latency or 0.0) / clock), cost.interval / clock
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from isam.cost.clock import Begin, Clock, Told
 from isam.cost.compiled import Block, Body, Code, Gate, Row, Step
-from isam.cost.instances import Group
+from isam.cost.instances import Replicated
 from isam.cost.lanes import Lane, State
 from isam.cost.steps import Stand
 from isam.schedule.tree import Issue, Schedule, distinct
@@ -180,6 +180,6 @@ class Stalled(Clock):
         got = super().begin(body, before)
         return got._replace(state=(*got.state, tuple([n.total > 0 for n in body.runs])))
 
-    def _relative(self, g: Group, at: int) -> State:
+    def _relative(self, g: Replicated, at: int) -> State:
         kinds = {id(s): tuple([n.total > 0 for n in s.lanes]) for s in g.kinds()}
         return *super()._relative(g, at), tuple([kinds[id(s)] for s in g.states])

@@ -40,7 +40,7 @@ class Timed:
 
 
 @dataclass(eq=False)
-class Costs:
+class StepCosts:
     """Works out calls. ``dealt``: per replica the instances that are dealt to: a link gives each of them the same part
     of its bandwidth, a channel of a mesh each that uses it, whether the others have something to move or not."""
 

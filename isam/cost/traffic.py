@@ -8,6 +8,7 @@ from math import gcd
 
 from isam.classes import dataclass
 from isam.cost.paths import least_path
+from isam.cost.steps import Edge
 from isam.ir.affine import Affine
 from isam.ir.counting import admitted
 from isam.ir.dtype import size_of
@@ -15,7 +16,6 @@ from isam.ir.kernel import Access, Domain, Kernel, Recurrence
 from isam.schedule.tree import Schedule
 from isam.system.graph import System
 
-Edge = tuple[str, str]
 STANDING = 4  # axes of which several places are tried
 
 

@@ -81,6 +81,11 @@ class Cost:
         return ASSUMED if self.issue is None else self.issue
 
     @property
+    def behind(self) -> float:
+        """Cycles from when the next whole call may begin until the results of one are there."""
+        return max(0.0, (self.latency or 0.0) - self.interval)
+
+    @property
     def shortest(self) -> float:
         """Cycles from one call to the next, in the form that takes the fewest, without what its sizes add."""
         return min([self.interval, *(f.issue for f in self.narrow)])

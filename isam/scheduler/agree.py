@@ -149,7 +149,7 @@ def _seconds(some: Sequence[Nest], nests: Sequence[Nest], kernel: Kernel, data: 
     """What calls take, and moves: what is touched in equal tiles one after the other stays in between."""
     total = 0.0
     for n in some:
-        total += _calls(n) * n.cycles / max(u.clock for u in data.system.units_of(n.instruction.name))
+        total += _calls(n) * n.cycles / data.system.clock_of(n.instruction.name)
     mine = {n.number for n in some}
     for buffer in dict.fromkeys(u.buffer for n in some for u in n.uses if not is_literal(u.buffer)):
         others = any(u.buffer == buffer for n in nests if n.number not in mine for u in n.uses)

@@ -36,7 +36,7 @@ class Clip:
         return begin, max(0, min(start + n, high) - begin)
 
 
-class Domain(Protocol):
+class BlockedDomain(Protocol):
     """A domain that is no box, in blocks."""
 
     def block(self, nest: Nest) -> Nest:

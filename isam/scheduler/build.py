@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
-from math import lcm, prod
+from math import prod
 
 from isam.approach.choice import Approach, Choice, Trace
 from isam.ir.affine import Affine
-from isam.ir.kernel import USUAL_TRIP, Item, Kernel, Recurrence, recurrences
+from isam.ir.kernel import USUAL_TRIP, Kernel, recurrences
 from isam.ir.mapping import Cover
 from isam.schedule.tree import Bound, Issue, Loop, Node, Schedule, Seq, children, distinct
 from isam.schedule.tree import Nest as NestFact
@@ -20,34 +20,33 @@ from isam.scheduler.call_size import fitting
 from isam.scheduler.configure import with_registers
 from isam.scheduler.dealt_alike import Alike, wanted_alike, ways_alike
 from isam.scheduler.dry import DryRun
-from isam.scheduler.grouping import Grouping
 from isam.scheduler.handed_on import handed_on, wanted
 from isam.scheduler.homes import check_room
 from isam.scheduler.infeasible import Infeasible, NoSchedule
-from isam.scheduler.interchange import Rows, rows_outside
+from isam.scheduler.interchange import OutsideRows, rows_outside
+from isam.scheduler.levers import levers
 from isam.scheduler.near_homes import NearHome, less_near, near_homes
 from isam.scheduler.nests import Nest, nests_of
-from isam.scheduler.pieces import pieces
+from isam.scheduler.parts import RecurrentLoop, groups_in, parts_of
 from isam.scheduler.plan import Group, Plan
 from isam.scheduler.plans import plans
 from isam.scheduler.plans.boxes import NOTHING
 from isam.scheduler.plans.dealing import undealt
-from isam.scheduler.plans.hierarchy import meeting
+from isam.scheduler.plans.hierarchy import gathering_room
 from isam.scheduler.plans.staged import between
 from isam.scheduler.prefetch import with_prefetches
-from isam.scheduler.prepared import prepared, whole
+from isam.scheduler.prepared import made_whole, prepared
 from isam.scheduler.recur import calls
 from isam.scheduler.routes import Routes
 from isam.scheduler.serpentine import with_serpentines
 from isam.scheduler.state import Key
-from isam.scheduler.stays import MOST, Around, Share, Stays, inside, shares, smaller, stay_bytes
+from isam.scheduler.stays import MOST, StayRooms, Stays, divisions, smaller, stay_bytes
 from isam.scheduler.waits import with_waits
 from isam.scheduler.walk import Walk
 from isam.system.graph import System
 
 ROWS = "r"  # behind an axis: the variable of the loop over rows around a recurrent loop
 TRIED = 12  # schedules begun, until one fits
-HALVINGS = 12  # of the range in which the least that a memory would have to hold is looked for
 TooLarge = dict[int, tuple[dict[str, int], ...]]  # by nest, the sizes of calls for which there was no room
 
 
@@ -61,7 +60,7 @@ def schedule(cover: Cover, system: System, trace: Trace) -> Schedule | Infeasibl
         made = with_prefetches(_handing_on(builder, made), trace)
         return with_serpentines(with_waits(with_registers(with_bursts(made))), trace)
     except NoSchedule as no:
-        return replace(no.reason, levers=_levers(cover, system, trace.approach, no.reason))
+        return replace(no.reason, levers=levers(system, no.reason, lambda s: _possible(cover, s, trace.approach)))
 
 
 def _built(cover: Cover, system: System, trace: Trace) -> tuple[_Builder, Schedule]:
@@ -79,7 +78,7 @@ def _built(cover: Cover, system: System, trace: Trace) -> tuple[_Builder, Schedu
             return builder, builder.build()
         except NoSchedule as no:
             first = first or no
-            if builder.share.rooms or builder.meeting:
+            if builder.staying.rooms or builder.gathering:
                 keep = False
                 continue
             full = next((n for n in builder.nests if n.number == no.nest and no.reason.smaller), None)
@@ -93,8 +92,8 @@ def _handing_on(builder: _Builder, plain: Schedule) -> Schedule:
     """The schedule made, or one with temporaries at home near, where that takes fewer calls and the Approach wants it,
     or where it wants groups dealt alike for that."""
     kernel, groups, trace = builder.kernel, [g for g in builder.groups if not builder.at_bind(g.main)], builder.trace
-    share, usual = builder.share, max(builder.kernel.usual(USUAL_TRIP).values(), default=1)
-    machine = smaller(builder.machine, share.memory, share.total)
+    staying, usual = builder.staying, max(builder.kernel.usual(USUAL_TRIP).values(), default=1)
+    machine = smaller(builder.machine, staying.memory, staying.total)
     made, near = plain, near_homes(kernel, groups, machine, builder.prepared)
     if near:
         try:
@@ -106,42 +105,13 @@ def _handing_on(builder: _Builder, plain: Schedule) -> Schedule:
         if not near or not wanted(trace, groups, taken, near=sorted(near)):
             made, near = plain, {}
     ways = ways_alike(kernel, groups, less_near(machine, kernel, near), builder.routes, {*builder.prepared, *near})
-    ways = [w for w in ways if not builder.by_rows & {builder.number[id(groups[at])] for at in w.dealings}]
+    ways = [w for w in ways if not builder.by_rows & {groups[at].number for at in w.dealings}]
     alike = wanted_alike(trace, groups, ways)
     try:
         with trace.comparing():
             return builder.at_home_near(near, alike) if alike else made
     except NoSchedule:
         return made
-
-
-def _levers(cover: Cover, system: System, approach: Approach, reason: Infeasible) -> tuple[str, ...]:
-    """What would help, tried before it is said: longer rows, or the least that the full memory would have to hold."""
-    m = system.memories.get(reason.memory)
-    if m is None:
-        return ()
-    if m.row:
-        row = next(m.row * 2**n for n in range(1, 64) if m.row * 2**n >= reason.row)
-        longer = replace(m, row=row, align=lcm(m.align, row))
-        if reason.row and _possible(cover, replace(system, memories={**system.memories, m.name: longer}), approach):
-            return (f"rows of {row} bytes in '{m.name}'",)
-    what, grain = ("bytes of", max(1, m.align)) if m.cells is None else ("cells in", 1)
-
-    def works(n: int) -> bool:
-        larger = replace(m, capacity=n) if m.cells is None else replace(m, cells=n, capacity=n * (m.cell or 1))
-        return _possible(cover, replace(system, memories={**system.memories, m.name: larger}), approach)
-
-    tried = [m.limit * factor for factor in (1, 2, 4, 8, 16, 64)]
-    enough = next((n for n in range(1, len(tried)) if works(tried[n])), None)
-    if enough is None:
-        return ()
-    low, high = tried[enough - 1], tried[enough]
-    for _ in range(HALVINGS):
-        middle = (low + high) // 2 // grain * grain
-        if middle <= low:
-            break
-        low, high = (low, middle) if works(middle) else (middle, high)
-    return (f"{high} {what} '{m.name}'",)
 
 
 def _possible(cover: Cover, system: System, approach: Approach) -> bool:
@@ -154,8 +124,8 @@ def _possible(cover: Cover, system: System, approach: Approach) -> bool:
 
 class _Builder:
     def __init__(self, cover: Cover, system: System, trace: Trace, keep: bool, refused: TooLarge):
-        self.share, self.keep = Share(), keep  # what may stay in near memory, or meet there
-        self.meeting: dict[str, int] = {}  # bytes of memories for results that meet there
+        self.staying, self.keep = StayRooms(), keep  # what may stay in near memory, or meet there
+        self.gathering: dict[str, int] = {}  # bytes of memories for results that meet there
         self.cover, self.system, self.trace = cover, system, trace
         all_nests = nests_of(cover, system)
         self.machine = aligned(system, (n.instruction.name for n in all_nests))
@@ -165,11 +135,10 @@ class _Builder:
         found = (fitting(n, self.run.data, refused.get(n.number, ())) for n in all_nests)
         self.nests: tuple[Nest, ...] = agreed([n for n in found if n is not None], self.kernel, self.run.data)
         self.smaller = len(self.nests) == len(all_nests)  # than all calls that were refused
-        self.exact = "reassociate" not in self.kernel.permits
         self.bind: list[Node] = []
         self.prepared = prepared(self.kernel, self.nests, trace)
         constants = {b.name for b in self.kernel.buffers if b.role == "const"}
-        self.bindable = whole(self.kernel, self.nests, self.prepared) | constants
+        self.bindable = made_whole(self.kernel, self.nests, self.prepared) | constants
 
     def build(self) -> Schedule:
         for m in self.cover.mappings:
@@ -178,19 +147,18 @@ class _Builder:
                 raise NoSchedule(Infeasible(who, "calls that leave out points of a box, as its 'where' says",
                                             "schedules are made of whole boxes"))  # fmt: skip
         check_room(self.kernel, self.system)
-        self.parts = self._parted(self.kernel.body, [0])
-        groups = list(inside(self.parts, ()))
+        self.parts = parts_of(self.kernel, self.nests, self.system, self.trace, self.at_bind)
+        groups = list(groups_in(self.parts))
         self.groups = [g for g, _ in groups]
-        self.meeting = meeting(self.groups, self.machine, self.routes) if self.keep else {}
-        for memory, room in self.meeting.items():
+        self.gathering = gathering_room(self.groups, self.machine, self.routes) if self.keep else {}
+        for memory, room in self.gathering.items():
             self.machine = smaller(self.machine, memory, room)
-        if self.meeting:
+        if self.gathering:
             self.run = DryRun(self.kernel, self.machine, self.trace, self.routes)
-        self.share = self._shared(groups) if self.keep else Share()
-        self.number = {id(g): n for n, (g, _) in enumerate(groups)}
-        if self.share.rooms:
-            self.run = self._begun(smaller(self.machine, self.share.memory, self.share.total))
-        self.planned: dict[int, tuple[Group, Plan, Stays | None]] = {}
+        self.staying = self._staying(groups) if self.keep else StayRooms()
+        if self.staying.rooms:
+            self.run = self._begun(smaller(self.machine, self.staying.memory, self.staying.total))
+        self.planned: dict[object, tuple[Plan, Stays | None]] = {}  # by group, and where the rows begin of which it is
         self.dealt: dict[int, tuple[Alike, int]] = {}  # groups, by number, that are dealt as others are
         self.by_rows = set[int]()  # groups, by number, of which some rows come after others
         self.begin: dict[str, Affine] = {}  # of axes of which a part is scheduled, where it begins
@@ -202,17 +170,17 @@ class _Builder:
     def at_home_near(self, near: Mapping[str, NearHome], alike: Sequence[Alike] = ()) -> Schedule:
         """The same groups once more, with temporaries at home near and plans for what room is left."""
         near = {**near, **{b: home for way in alike for b, home in way.homes.items()}}
-        machine = less_near(smaller(self.machine, self.share.memory, self.share.total), self.kernel, near)
+        machine = less_near(smaller(self.machine, self.staying.memory, self.staying.total), self.kernel, near)
         self.run, self.bind, self.planned = self._begun(machine), [], {}
         self.run.homes.near.update(near)
         groups = [g for g in self.groups if not self.at_bind(g.main)]
-        self.dealt = {self.number[id(groups[at])]: (way, at) for way in alike for at in way.dealings}
-        for a in {id(a): a for _, around in inside(self.parts, ()) for a in around}.values():
-            a.enter.clear()
+        self.dealt = {groups[at].number: (way, at) for way in alike for at in way.dealings}
+        for loop in {loop for _, around in groups_in(self.parts) for loop in around}:
+            loop.enter.clear()
         return self._made()
 
     def _made(self) -> Schedule:
-        self.run.homes.kept = self.prepared
+        self.run.homes.prepared = self.prepared
         with self.run.scope.recording() as call:
             self._scheduled(self.parts, ())
         touched = {o.place.base for n in distinct(Seq((*self.bind, *call))) if isinstance(n, Issue) for o in n.operands}
@@ -239,62 +207,23 @@ class _Builder:
             (r.axis.name, r.axis.extent) for r in recurrences(self.kernel.body) if r.axis.name in nest.mapping.loops
         )
 
-    def _parted(self, body: tuple[Item, ...], counter: list[int]) -> list[Group | Around]:
-        """Groups and recurrent loops in order; ``counter``: the statement that comes next."""
-        out: list[Group | Around] = []
-        pending: list[Nest] = []
-        for it in body:
-            if isinstance(it, Recurrence):
-                out += self._grouped(pending)
-                pending = []
-                hi = it.axis.extent
-                if hi.is_constant and hi.const <= 0:
-                    counter[0] += _count(it.body)
-                else:
-                    out.append(Around(it, self._parted(it.body, counter), self.kernel.usual(USUAL_TRIP)))
-                continue
-            pending += [n for n in self.nests if self._place(n) == counter[0]]
-            counter[0] += 1
-        return out + self._grouped(pending)
-
-    def _place(self, nest: Nest) -> int:
-        """The statement where a nest comes: its first one, or, where it needs something of what stands between its
-        statements (a recurrent loop, say), its last one. Nothing both needs and feeds it (MAP-3)."""
-        first, *others = nest.mapping.statements
-        for n in others:
-            later = self.kernel.statements[n]
-            touched = {later.dest.buffer, *(x.buffer for x in later.reads)}
-            for b in set(range(first + 1, n)).difference(others):
-                s = self.kernel.statements[b]
-                if s.dest.buffer in touched or later.dest.buffer in {x.buffer for x in s.reads}:
-                    return others[-1]
-        return first
-
-    def _grouped(self, nests: list[Nest]) -> list[Group]:
-        """Of the nests between two recurrent loops; those that run when constants are bound keep to themselves."""
-        ordered = sorted(nests, key=lambda n: n.number)
-        grouping = Grouping(self.kernel, self.nests, self.system, self.trace, self.exact)
-        sides = [n for n in ordered if self.at_bind(n)], [n for n in ordered if not self.at_bind(n)]
-        return [g for side in sides
-                for g in grouping.groups([p for n in side for p in ([n] if self.exact else pieces(n))])]  # fmt: skip
-
     def at_bind(self, nest: Nest) -> bool:
         """Whether a nest runs when constants are bound."""
         return any(u.writes and u.buffer in self.prepared for u in nest.uses)
 
-    def _scheduled(self, parts: Sequence[Group | Around], around: tuple[Around, ...]) -> None:
+    def _scheduled(self, parts: Sequence[Group | RecurrentLoop], around: tuple[RecurrentLoop, ...]) -> None:
         """Groups in a row hand on in near memory what they can; a loop, and what runs when constants are bound, begins
         with nothing there."""
         for in_row, found in groupby(parts, lambda p: isinstance(p, Group) and not self.at_bind(p.main)):
             for part in () if in_row else found:
-                if isinstance(part, Around):
+                if isinstance(part, RecurrentLoop):
                     self._recurrence(part, around)
                 else:
                     self._group(part, around)
             if in_row:
                 self._row([p for p in found if isinstance(p, Group)], around)
 
-    def _row(self, groups: Sequence[Group], around: tuple[Around, ...]) -> None:
+    def _row(self, groups: Sequence[Group], around: tuple[RecurrentLoop, ...]) -> None:
         if len(groups) == 1:
             self._group(groups[0], around)
             return
@@ -304,7 +233,7 @@ class _Builder:
 
         self.run.scope.out.extend(children(handed_on(groups, around, self.run, part)))
 
-    def _recurrence(self, it: Around, around: tuple[Around, ...]) -> None:
+    def _recurrence(self, it: RecurrentLoop, around: tuple[RecurrentLoop, ...]) -> None:
         """A time loop: what the body leaves at home, and what stays, is the carried state."""
         rows = rows_outside(it, self.system, self.trace)
         if rows is None:
@@ -312,11 +241,11 @@ class _Builder:
         else:
             self._by_rows(it, around, rows)
 
-    def _by_rows(self, it: Around, around: tuple[Around, ...], rows: Rows) -> None:
+    def _by_rows(self, it: RecurrentLoop, around: tuple[RecurrentLoop, ...], rows: OutsideRows) -> None:
         """The loop for some rows after the other: blocks of them, and what is left."""
         (group,), (axis, block), scope = it.parts, rows, self.run.scope
         assert isinstance(group, Group)
-        self.by_rows.add(self.number[id(group)])
+        self.by_rows.add(group.number)
         length = group.length(axis)
         rest = length % block
         whole, var = length - rest, f"{axis}{ROWS}"
@@ -330,20 +259,21 @@ class _Builder:
         if rest:
             self._some(it, around, axis, Affine((), whole), rest)
 
-    def _some(self, it: Around, around: tuple[Around, ...], axis: str, begin: Affine, length: int) -> None:
+    def _some(
+        self, it: RecurrentLoop, around: tuple[RecurrentLoop, ...], axis: str, begin: Affine, length: int
+    ) -> None:
         """The loop for ``length`` rows from ``begin`` on."""
         (group,) = it.parts
         assert isinstance(group, Group)
         nests = tuple(replace(n, extents={**n.extents, axis: Affine((), length)}) for n in group.nests)
         some = replace(group, nests=nests)
-        self.number[id(some)] = self.number[id(group)]
         self.begin = {axis: begin}
         try:
             self._steps(replace(it, parts=[some]), around)
         finally:
             self.begin = {}
 
-    def _steps(self, it: Around, around: tuple[Around, ...]) -> None:
+    def _steps(self, it: RecurrentLoop, around: tuple[RecurrentLoop, ...]) -> None:
         """A loop whose steps hand on in near memory what they can."""
         inner, groups = (*around, it), [p for p in it.parts if isinstance(p, Group)]
         if len(groups) < len(it.parts):
@@ -357,7 +287,7 @@ class _Builder:
 
         self.run.scope.out.append(handed_on(groups, around, self.run, part, it))
 
-    def _group(self, group: Group, around: tuple[Around, ...], held: Collection[Key] = ()) -> tuple[Key, ...]:
+    def _group(self, group: Group, around: tuple[RecurrentLoop, ...], held: Collection[Key] = ()) -> tuple[Key, ...]:
         """Runs a group; what was near at its end, of which ``held`` stays there."""
         plan, stays = self._planned(group, around)
         walk = Walk(self.run, plan, self.bind, stays)
@@ -368,17 +298,18 @@ class _Builder:
         self.bind.extend(nodes)
         return ()
 
-    def _planned(self, group: Group, around: tuple[Around, ...]) -> tuple[Plan, Stays | None]:
+    def _planned(self, group: Group, around: tuple[RecurrentLoop, ...]) -> tuple[Plan, Stays | None]:
         """The plan of a group, decided once, and what of it stays near over the loops around it."""
-        known = self.planned.get(id(group))
+        key = (group.number, *self.begin.items())
+        known = self.planned.get(key)
         if known is not None:
-            return known[1:]
-        room = self.share.of(self.number[id(group)])
-        stays = Stays(around, room, self.share.memory) if room and group.domain is None else None
+            return known
+        room = self.staying.of(group.number)
+        stays = Stays(around, room, self.staying.memory) if room and group.domain is None else None
         lasting = stays.lasting(group) if stays is not None else NOTHING
-        alike, at = self.dealt.get(self.number[id(group)], (None, 0))
+        alike, at = self.dealt.get(group.number, (None, 0))
         options, costs = plans(group, self.run.system, self.routes, self.bindable, lasting,
-                               alike and alike.dealings[at], self.run.homes.near, self.meeting)  # fmt: skip
+                               alike and alike.dealings[at], self.run.homes.near, self.gathering)  # fmt: skip
         if alike is not None:
             options, costs = alike.plans(at, options, costs)
             if not options:
@@ -391,18 +322,18 @@ class _Builder:
             "_system": self.system,
         }
         plan = self.trace.choose(Choice("tile", options, context, costs))
-        self.planned[id(group)] = (group, plan, stays)
+        self.planned[key] = plan, stays
         return plan, stays
 
-    def _shared(self, groups: list[tuple[Group, tuple[Around, ...]]]) -> Share:
+    def _staying(self, groups: list[tuple[Group, tuple[RecurrentLoop, ...]]]) -> StayRooms:
         """How much of a near memory is for what stays: asked where something can."""
         able: dict[str, list[int]] = {}
-        for n, (g, around) in enumerate(groups):
+        for g, around in groups:
             for memory in between(g.main, self.system, self.routes) if around and g.domain is None else ():
                 if not memory.row and Stays(around).lasting(g).buffers:
-                    able.setdefault(memory.name, []).append(n)
+                    able.setdefault(memory.name, []).append(g.number)
         if not able:
-            return Share()
+            return StayRooms()
         memory = max(able, key=lambda m: len(able[m]))
         m = self.machine.memories[memory]
         room = int(MOST * m.capacity) // m.align * m.align if m.align else int(MOST * m.capacity)
@@ -411,14 +342,10 @@ class _Builder:
         for n in able[memory]:
             g, around = groups[n]
             lasting = Stays(around, room, memory).lasting(g)
-            ways = zip(*plans(g, machine, self.routes, self.bindable, lasting, meeting=self.meeting), strict=True)
+            ways = zip(*plans(g, machine, self.routes, self.bindable, lasting, gathering=self.gathering), strict=True)
             found[n] = [(stay_bytes(p, machine), c * prod(a.trip for a in around)) for p, c in ways]
-        options, costs = shares(found, memory, room)
+        options, costs = divisions(found, memory, room)
         if len(options) == 1:
             return options[0]
         loops = [a.loop.axis.name for a in groups[able[memory][0]][1]]
         return self.trace.choose(Choice("pack", options, {"memory": memory, "loops": loops}, costs))
-
-
-def _count(body: tuple[Item, ...]) -> int:
-    return sum(_count(i.body) if isinstance(i, Recurrence) else 1 for i in body)

@@ -13,12 +13,11 @@ from isam.classes import dataclass
 from isam.ir.span import Span
 from isam.schedule.tree import Tile
 from isam.scheduler import move as mv
-from isam.scheduler.hops import End
+from isam.scheduler.hops import End, Hops
 from isam.scheduler.nests import Nest, Use, sizes_of, tile_of
 from isam.scheduler.placement import joint_placements
 from isam.scheduler.plans.pack import laid_anew
 from isam.scheduler.residency import Residency
-from isam.scheduler.transfer import Transfer
 from isam.system.graph import COUNTED
 
 OFFERED = 16  # sizes of a call offered at most
@@ -77,8 +76,8 @@ def _brought(data: Residency, use: Use, tile: Tile, memory: str) -> bool:
     if not data.suits(use, tile, there):
         return False
     end = End(memory, lambda t: there, form, alone=True)
-    transfer = Transfer(data, tile, path, End(path[0], lambda t: here), end, set())
-    return transfer.possible() if m.cells is None else transfer.whole()  # to bytes parts may come one by one
+    hops = Hops(data.fit, tile, path, End(path[0], lambda t: here), end)
+    return hops.possible() if m.cells is None else hops.whole()  # to bytes parts may come one by one
 
 
 def _largest(

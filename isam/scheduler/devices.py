@@ -8,17 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING
 
 from isam.approach.choice import Choice, Trace
 from isam.classes import dataclass
 from isam.schedule.tree import Node, Tile
+from isam.scheduler.edges import keeps
 from isam.scheduler.nests import Call
 from isam.scheduler.scope import Scope
 from isam.system.graph import Move, System
-
-if TYPE_CHECKING:
-    from isam.ir.instruction import Instruction
 
 
 @dataclass(eq=False)
@@ -66,12 +63,12 @@ class Devices:
             self._note(calls, units[0])
         return list(units[: len(calls)])
 
-    def mover(self, able: Sequence[Move], instruction: Instruction, size: int) -> int:
+    def mover(self, able: Sequence[Move], size: int) -> int:
         """Which of several moves along an edge, alike but for who issues them, is made with so many bytes."""
-        free, cycles = self._run.free, instruction.cost.move(size, links=False)[0]
-        done = [free.get(m.issuer, 0.0) + cycles / self.system.units[m.issuer].clock for m in able]
+        free = self._run.free
+        done = [free.get(m.issuer, 0.0) + keeps(self.system, m, size) for m in able]
         names = [m.issuer for m in able]
-        context = {"instruction": instruction.name, "wrote": []}
+        context = {"instruction": able[0].by, "wrote": []}
         at = names.index(self.trace.choose(Choice("device", names, context, done)))
         free[names[at]] = done[at]
         return at
@@ -95,10 +92,9 @@ class Devices:
         nest, _, sizes, _ = calls[0]
         clock, cost = self.system.units[unit].clock, nest.instruction.cost
         cycles = cost.cycles(sizes)
-        behind = max(0.0, (cost.latency or 0.0) - cost.interval)
         ready = (run.ready[t][0] for c in calls for t in c[3] if t in run.ready)
         begin = max([run.free.get(self._stream(unit), 0.0), *ready])
-        return begin, begin + cycles / clock, begin + (cycles + behind) / clock
+        return begin, begin + cycles / clock, begin + (cycles + cost.behind) / clock
 
     def _note(self, calls: Sequence[Call], unit: str) -> None:
         _, free, made = self._times(calls, unit)

@@ -133,7 +133,7 @@ class DryRun:
 
     def _held(self, located: list[list[Located]], pinned: set[Key]) -> set[Key]:
         """What calls read has to stay while room is made for their results, boxes that it lies in as well."""
-        longer = set(self.data.wider.values())
+        longer = set(self.data.block.wider.values())
         boxes = {k for k in pinned if k[2] == STAGED or k[1] in longer}
         return boxes | {k for one in located for u, _, k in one if u.reads and k is not None}
 

@@ -1,4 +1,5 @@
-"""What moves along an edge between two memories cost, as the description states it."""
+"""What moves along an edge between two memories cost, as the description states it: whoever plans or routes moves, or
+chooses who makes them, asks here. What they take in the finished schedule says :mod:`isam.cost.steps`."""
 
 from __future__ import annotations
 
@@ -11,11 +12,12 @@ from isam.once import once
 from isam.scheduler.move import moves_of
 from isam.system.graph import Memory, Move, System
 
+TYPICAL = 1024  # bytes by which ways are compared where the target has no cells
 SOONER = 0.95  # of the time of tiles that go home one by one, that one move of all may take
 
 
 @dataclass(frozen=True)
-class Edge:
+class EdgeCost:
     """Seconds that a move along an edge keeps its issuer: ``setup`` and per byte; ``shared``: bytes per second that all
     instances have together, where that is less (0: no such limit); ``limits``: what one call takes along its axes, of
     which ``burst`` are a command; ``latency``: seconds until what a move brings is there, if that is later."""
@@ -48,7 +50,21 @@ class Edge:
         return prod(-(-n // m) if m else 1 for n, m in zip_longest(long, reversed(self.limits), fillvalue=1))
 
 
-def quickest(system: System, source: str, target: str, dtype: str) -> Edge | None:
+def keeps(system: System, move: Move, size: int) -> float:
+    """Seconds that one move of so many bytes keeps its issuer, what links take apart."""
+    return system.instructions[move.by].cost.move(size, links=False)[0] / system.units[move.issuer].clock
+
+
+def along_path(system: System, path: tuple[str, ...], dtype: str) -> float:
+    """Seconds of one cell of the last memory of a path, or ``TYPICAL`` bytes, of elements of a type, edge by edge."""
+    size, total = system.memories[path[-1]].cell or TYPICAL, 0.0
+    for edge in pairwise(path):
+        shared = max((size / k.bandwidth for k in system.links_of(*edge)), default=0.0)
+        total += max(shared, min(keeps(system, m, size) for m in moves_of(system, *edge, dtype)))
+    return total
+
+
+def quickest(system: System, source: str, target: str, dtype: str) -> EdgeCost | None:
     """The quickest move of elements of a type along an edge; None where none carries such."""
     known, key = _known(system), (source, target, dtype)
     if key not in known:
@@ -57,25 +73,25 @@ def quickest(system: System, source: str, target: str, dtype: str) -> Edge | Non
     return known[key]
 
 
-def along(system: System, path: tuple[str, ...], dtype: str) -> list[Edge]:
+def along(system: System, path: tuple[str, ...], dtype: str) -> list[EdgeCost]:
     """The quickest moves of elements of a type along a path of memories."""
     return [e for a, b in pairwise(path) if (e := quickest(system, a, b, dtype)) is not None]
 
 
 @once
-def _known(system: System) -> dict[tuple[str, str, str], Edge | None]:
+def _known(system: System) -> dict[tuple[str, str, str], EdgeCost | None]:
     """Filled in as they are asked for."""
     return {}
 
 
-def _edge(system: System, m: Move) -> Edge:
+def _edge(system: System, m: Move) -> EdgeCost:
     ins, clock = system.instructions[m.by], system.units[m.issuer].clock
     cost = ins.cost
     shared = min((k.bandwidth for k in system.links_of(m.source, m.target)), default=0.0)
     per_byte = 1 / cost.bandwidth / clock if cost.bandwidth else 0.0
     setup = (cost.setup or cost.issue or ASSUMED) / clock
     limits, late = tuple(s.most for s in ins.spans.values()), (cost.latency or 0.0) / clock
-    return Edge(m.issuer, setup, per_byte, shared, limits, ins.burst.most, late)
+    return EdgeCost(m.issuer, setup, per_byte, shared, limits, ins.burst.most, late)
 
 
 def gathers(system: System, memory: Memory) -> bool:
@@ -83,7 +99,7 @@ def gathers(system: System, memory: Memory) -> bool:
     return memory.name in system.scratchpads
 
 
-def worth_joining(near: Edge, far: Edge, tiles: int, size: int, moves: int = 1) -> bool:
+def worth_joining(near: EdgeCost, far: EdgeCost, tiles: int, size: int, moves: int = 1) -> bool:
     """Whether tiles of so many bytes are home sooner in so many moves of all of them than one by one, each of which
     passes while the next one follows."""
     each, onwards = near.seconds(1, size, 1), far.seconds(1, size, 1)

@@ -6,6 +6,7 @@ Nothing here depends on what lies where at the moment; everything is worked out 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
@@ -18,6 +19,9 @@ from isam.scheduler.routes import Routes
 from isam.scheduler.state import Copy, Form
 from isam.system.graph import COUNTED, System
 
+if TYPE_CHECKING:
+    from isam.scheduler.hops import Hop
+
 
 class Fit:
     """``routes``: the ways that are taken."""
@@ -27,8 +31,11 @@ class Fit:
         self._edges: dict[tuple[str, str], tuple[mv.Carrier, ...]] = {}
         self._units: dict[object, int] = {}
         self._forms: dict[object, Form] = {}
-        self._boxes: dict[object, mv.Box | None] = {}
+        self._boxes: dict[object, mv.FilledBox | None] = {}
         self._laid: dict[object, tuple[int, tuple[int, ...]]] = {}
+        self.hops: dict[object, Hop | None] = {}  # what :class:`isam.scheduler.hops.Hops` found, by what it was asked
+        self.direct: dict[object, list[Hop] | None] = {}
+        self.filled_whole: dict[object, bool] = {}
 
     def placed(self, memory: str, tile: Tile, at: int, form: Form = None) -> Place:
         """The place of a tile in room of its own, which begins at a byte or cell."""
@@ -52,7 +59,7 @@ class Fit:
         box = self.box(memory, tile, form)
         return Copy(place, dirty, self.units(memory, tile, form), ahead=0 if box is None else box.ahead)
 
-    def box(self, memory: str, tile: Tile, form: Form = None) -> mv.Box | None:
+    def box(self, memory: str, tile: Tile, form: Form = None) -> mv.FilledBox | None:
         """What is written with a tile where only moves that fill lead to a memory; None elsewhere."""
         key = (memory, tile.buffer, tile.shape, form)
         if key not in self._boxes:
@@ -61,8 +68,8 @@ class Fit:
             into = [c for e in edges for c in self.carriers_of(*e) if c.instruction.fill and mv.admits(c, dtype)]
             ways = [(c, dims) for c in into for dims in mv.assignments(c, tile, form, False)]
             alike = [(c, dims) for c, dims in ways if tuple(dims[a] for a in c.target_axes) == form]
-            alike = alike or [(c, dims) for c, dims in ways if mv.in_order(c, dims, order)]
-            found = [b for c, dims in alike if (b := mv.box_of(c, dims, tile, size_of(dtype))) is not None]
+            alike = alike or [(c, dims) for c, dims in ways if mv.lies_in_order(c, dims, order)]
+            found = [b for c, dims in alike if (b := mv.filled_box(c, dims, tile, size_of(dtype))) is not None]
             found = [b for b in found if m.cells is not None or b.ahead % max(1, m.align) == 0]
             self._boxes[key] = min(found, key=lambda b: b.bytes, default=None)
         return self._boxes[key]

@@ -15,7 +15,7 @@ from isam.approach.choice import Choice, Trace
 from isam.classes import dataclass
 from isam.ir.kernel import Kernel, recurrences
 from isam.schedule.literals import is_literal
-from isam.scheduler.blocks import Domain
+from isam.scheduler.blocks import BlockedDomain
 from isam.scheduler.interleaved import beside, shared_lines
 from isam.scheduler.nests import Nest
 from isam.scheduler.oblique import oblique
@@ -94,7 +94,7 @@ class Grouping:
             return Group(tuple(map(domain.block, nests)), self.exact, private, domain)
         return Group(nests, self.exact, private_axes(nests, self._temporaries(nests)))
 
-    def _domain(self, nest: Nest) -> Domain | None:
+    def _domain(self, nest: Nest) -> BlockedDomain | None:
         """What a nest that runs between lines runs over in blocks: where those are its own, where no other such nest
         has to find what it leaves in a temporary, nor it what the other does. Else it goes by elements: temporaries are
         better taken whole, in loops that are shared, than in blocks of each nest by itself."""

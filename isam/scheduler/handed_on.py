@@ -20,10 +20,10 @@ from isam.scheduler.conform import conform, leave
 from isam.scheduler.dry import DryRun
 from isam.scheduler.infeasible import NoSchedule
 from isam.scheduler.lifetimes import Lifetimes
+from isam.scheduler.parts import RecurrentLoop
 from isam.scheduler.plan import Group
 from isam.scheduler.recur import calls
 from isam.scheduler.state import Copy, Key, MachineState, Since
-from isam.scheduler.stays import Around
 from isam.scheduler.tiles import mentions
 
 NOTHING, HANDED_ON = "nothing", "handed on"
@@ -33,25 +33,25 @@ MOVES = 6  # that a tile takes at most to go home and come back
 RunPart = Callable[[int, Collection[Key]], tuple[Key, ...]]  # runs a part of a step and says what was near at its end
 
 
-class Part(NamedTuple):
+class MadePart(NamedTuple):
     """A part of a step: what was near at its end, and what happened in it."""
 
     left: tuple[Key, ...]
     since: Since
 
 
-class Made(NamedTuple):
+class MadeStep(NamedTuple):
     """What was made of the parts: ``node`` is None where a step does not end as it has begun. ``state``: what is near
     then; ``entered``: what the loops do before their first steps."""
 
-    parts: list[Part]
+    parts: list[MadePart]
     node: Node | None
     state: MachineState
     entered: list[list[Node]]
 
 
-def handed_on(groups: Sequence[Group], around: tuple[Around, ...], run: DryRun, part: RunPart,
-              it: Around | None = None) -> Node:  # fmt: skip
+def handed_on(groups: Sequence[Group], around: tuple[RecurrentLoop, ...], run: DryRun, part: RunPart,
+              it: RecurrentLoop | None = None) -> Node:  # fmt: skip
     """``groups`` in a row in the loops ``around`` them, or the steps of a recurrent loop (``it``) that has them and
     nothing else, begun with nothing near: with what can be handed on, where that takes fewer calls and the Approach
     wants it. Without groups the steps of a loop are one part each."""
@@ -69,8 +69,8 @@ def wanted(trace: Trace, groups: Sequence[Group], taken: tuple[int, int], loop: 
 
 
 class _Row:
-    def __init__(self, groups: Sequence[Group], around: tuple[Around, ...], run: DryRun, part: RunPart,
-                 it: Around | None):  # fmt: skip
+    def __init__(self, groups: Sequence[Group], around: tuple[RecurrentLoop, ...], run: DryRun, part: RunPart,
+                 it: RecurrentLoop | None):  # fmt: skip
         self.groups, self.it, self.run, self.part = groups, it, run, part
         self.inner = around if it is None else (*around, it)
         self.data, self.scope = run.data, run.scope
@@ -84,7 +84,7 @@ class _Row:
             a.enter[:] = nodes
         return made.node
 
-    def _best(self) -> Made:
+    def _best(self) -> MadeStep:
         plain = self._attempt([()] * max(1, len(self.groups)), {})
         held = _held(plain.parts, self.it and self.it.loop.axis.name) if self.groups else []
         taken = self._calls(plain)
@@ -101,10 +101,10 @@ class _Row:
             return better
         return plain
 
-    def _calls(self, made: Made) -> int:
+    def _calls(self, made: MadeStep) -> int:
         return 0 if made.node is None else calls(made.node, self.usual)
 
-    def _handing_on(self, held: Sequence[Collection[Key]]) -> Made | None:
+    def _handing_on(self, held: Sequence[Collection[Key]]) -> MadeStep | None:
         """With as much handed on as survives."""
         carried: dict[Key, Copy] = {}
         if held[-1]:
@@ -120,8 +120,8 @@ class _Row:
             held = [*held[:-1], tuple(carried)]
         return None
 
-    def _without_stores(self, made: Made, node: Node, held: Sequence[Collection[Key]],
-                        carried: dict[Key, Copy]) -> Made:  # fmt: skip
+    def _without_stores(self, made: MadeStep, node: Node, held: Sequence[Collection[Key]],
+                        carried: dict[Key, Copy]) -> MadeStep:  # fmt: skip
         """Without sending home what is nowhere brought from there any more."""
         unread = frozenset(self._at_home(node, "out") - self._at_home(node, "in"))
         try:
@@ -160,15 +160,16 @@ class _Row:
                 del a.enter[n:]
 
     def _attempt(self, held: Sequence[Collection[Key]], carried: dict[Key, Copy],
-                 unread: frozenset[str] = frozenset()) -> Made:  # fmt: skip
+                 unread: frozenset[str] = frozenset()) -> MadeStep:  # fmt: skip
         """What is made with what is ``held`` behind each part of a step, of which some is ``carried`` to the next;
         what is ``unread`` is not sent home."""
         with self._anew():
             self.data.unread = unread
             parts, node = self._attempted(held, carried)
-            return Made(parts, node, self.data.state, [[*a.enter] for a in self.inner])
+            return MadeStep(parts, node, self.data.state, [[*a.enter] for a in self.inner])
 
-    def _attempted(self, held: Sequence[Collection[Key]], carried: dict[Key, Copy]) -> tuple[list[Part], Node | None]:
+    def _attempted(self, held: Sequence[Collection[Key]],
+                   carried: dict[Key, Copy]) -> tuple[list[MadePart], Node | None]:  # fmt: skip
         data, scope, it = self.data, self.scope, self.it
         with scope.recording() as enter:
             conform(data, carried, fetch=True)
@@ -194,13 +195,13 @@ class _Row:
         first = Seq((*it.enter, *enter))
         return parts, Loop(axis.name, *bounds, 1, Seq(tuple(body)), first, exit=Seq(tuple(leaving)), axis=axis.name)
 
-    def _step(self, held: Sequence[Collection[Key]]) -> list[Part]:
+    def _step(self, held: Sequence[Collection[Key]]) -> list[MadePart]:
         """The parts of a step, from the present state on."""
-        data, out = self.data, list[Part]()
+        data, out = self.data, list[MadePart]()
         with self._variable():
             for n, keys in enumerate(held):
                 data.since = Since()
-                out.append(Part(self.part(n, keys), data.since))
+                out.append(MadePart(self.part(n, keys), data.since))
         return out
 
     def _variable(self) -> AbstractContextManager[None]:
@@ -212,7 +213,7 @@ class _Row:
         return self.scope.variable(axis.name, Affine(), 1, (0, last))
 
 
-def _held(parts: Sequence[Part], step: str | None) -> list[tuple[Key, ...]]:
+def _held(parts: Sequence[MadePart], step: str | None) -> list[tuple[Key, ...]]:
     """Behind each part what it leaves that is brought back unchanged, by a part after it or, of a loop over ``step``,
     in the next step. Of that also what is written anew in this step: it need not go home before."""
     out: list[dict[Key, None]] = [{} for _ in parts]
@@ -229,7 +230,7 @@ def _held(parts: Sequence[Part], step: str | None) -> list[tuple[Key, ...]]:
     return [tuple(held) for held in out]
 
 
-def _until(parts: Sequence[Part], key: Key, n: int, last: int, found: Callable[[Since, Key], bool]) -> range:
+def _until(parts: Sequence[MadePart], key: Key, n: int, last: int, found: Callable[[Since, Key], bool]) -> range:
     """The parts from ``n`` to before the one, the ``last`` at most, in which something is found, and none before it
     writes any of the tile; none where there is no such part."""
     for at in range(n, last):

@@ -65,15 +65,15 @@ NO_FOLD = Fold()
 
 class Homes:
     """``places``: per buffer; ``slots``: the workspace; ``folded``: temporaries whose home holds one block only;
-    ``kept``: those that are there from when constants are bound; ``cached``: whether caches lie before it; ``near``:
-    temporaries whose home is another memory, with that."""
+    ``prepared``: those that are there from when constants are bound; ``cached``: whether caches lie before it;
+    ``near``: temporaries whose home is another memory, with that."""
 
     def __init__(self, kernel: Kernel, system: System):
         self.kernel, self.memory, self.cached = kernel, system.home, bool(system.caches)
         self.places: dict[str, Place] = {}
         self.slots: dict[str, Slot] = {}
         self.folded: set[str] = set()
-        self.kept: frozenset[str] = frozenset()
+        self.prepared: frozenset[str] = frozenset()
         self.near: dict[str, NearHome] = {}
         self._gathered: dict[str, tuple[Tile, Place]] = {}  # boxes whose home is another place for the time being
         self._dtypes = Dtypes(kernel)
@@ -91,6 +91,11 @@ class Homes:
             del self._gathered[box.buffer]
             if before is not None:
                 self._gathered[box.buffer] = before
+
+    @property
+    def elsewhere(self) -> tuple[tuple[Tile, Place], ...]:
+        """The boxes that are at home somewhere else for the time being, with where."""
+        return tuple(self._gathered.values())
 
     def of(self, buffer: str) -> str:
         """The memory that a buffer is at home in."""
@@ -144,7 +149,7 @@ class Homes:
         for share in fold.shares:
             total = share.room(total)
         align = max(1, self.near[name].memory.align) if name in self.near else LINE
-        self.slots[name] = Slot(name, home, max(1, total), align, dtype=dtype, bound=name in self.kept)
+        self.slots[name] = Slot(name, home, max(1, total), align, dtype=dtype, bound=name in self.prepared)
 
 
 def check_room(kernel: Kernel, system: System, slots: Collection[Slot] = ()) -> None:

@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING
 
 from isam.classes import dataclass
 from isam.ir.dtype import size_of
+from isam.ir.instruction import ASSUMED
 from isam.ir.kernel import FAR
 from isam.schedule.tree import Place, Tile
 from isam.scheduler import move as mv
 from isam.scheduler.infeasible import Infeasible, NoSchedule
 from isam.scheduler.places import suits_rows, units_needed
-from isam.scheduler.state import Form, Key
+from isam.scheduler.state import Form
 from isam.system.graph import COUNTED
 
 if TYPE_CHECKING:
-    from isam.scheduler.residency import Residency
+    from isam.scheduler.fit import Fit
 
 PlaceOf = Callable[[Tile], Place | None]
 Hop = tuple[mv.Carrier, tuple[int | None, ...]]  # what carries a tile over an edge, and a dimension per axis of it
@@ -39,29 +40,28 @@ class End:
 class Hops:
     """A tile on its way along a path, and the largest parts of it that every hop can carry.
 
-    ``pinned``: copies that must stay; ``most``: the most a part may take of a dimension (the block of a cut one);
-    ``grain``: of those the ones with a loop of their own; ``lanes``: the form of a part in registers of groups."""
+    ``most``: the most a part may take of a dimension (the block of a cut one); ``grain``: of those the ones with a loop
+    of their own; ``lanes``: the form of a part in registers of groups."""
 
     def __init__(
         self,
-        data: Residency,
+        fit: Fit,
         tile: Tile,
         path: tuple[str, ...],
         source: End,
         target: End,
-        pinned: set[Key],
         grain: dict[int, int] | None = None,
         most: dict[int, int] | None = None,
         lanes: Form = None,
     ):
         self.grain = grain or {}
         self.most = self.grain if most is None else most
-        self.data, self.tile, self.path, self.pinned = data, tile, path, pinned
+        self.fit, self.tile, self.path = fit, tile, path
         self._ends = source.place_of, target.place_of
         self._whole: dict[int, Place | None] = {}  # where the whole tile lies at an end, once it was asked
         self.alone = target.alone
         self.forms = [source.form] + [None] * (len(path) - 2) + [target.form]
-        self.dtype = data.homes.dtype(tile.buffer)
+        self.dtype = fit.homes.dtype(tile.buffer)
         self.lanes = lanes
 
     def place(self, tile: Tile, end: int) -> Place | None:
@@ -83,7 +83,7 @@ class Hops:
 
     def direct(self) -> list[Hop] | None:
         """The common case: the whole tile in one call per hop. What carries it depends only on shapes and strides."""
-        key, known = self.lies, self.data.carriers
+        key, known = self.lies, self.fit.direct
         if key is None:
             return None
         if key not in known:
@@ -117,18 +117,18 @@ class Hops:
     def _why_not(self, tile: Tile) -> str:
         """What the move instructions of a hop that none of them makes take, where that is the reason; else strides."""
         for i, edge in enumerate(zip(self.path, self.path[1:], strict=False)):
-            here = [c for c in self.data.fit.carriers_of(*edge) if mv.admits(c, self.dtype)]
+            here = [c for c in self.fit.carriers_of(*edge) if mv.admits(c, self.dtype)]
             if not here or any(mv.chunk(c, dims, tile) is not None for c in here for dims in self._dims(c, i, tile)):
                 continue
             takes = "; ".join(dict.fromkeys(map(mv.takes, here)))
-            register = next((j for j in (i, i + 1) if self.data.system.memories[self.path[j]].kind == COUNTED), None)
+            register = next((j for j in (i, i + 1) if self.fit.system.memories[self.path[j]].kind == COUNTED), None)
             form = None if register is None else self._form(register)
             if register is None or form is None or any(len(c.axes) == len(form) for c in here):
                 return f"no move instruction there takes that: {takes}"
             what = ("a number", "a row")[len(form)] if len(form) < 2 else f"an array of {len(form)} dimensions"
             return f"in '{self.path[register]}' it is {what}, and no move {' -> '.join(edge)} is of such: {takes}"
-        edges = (e for e in zip(self.path, self.path[1:], strict=False) if e[1] in self.data.system.filled)
-        fill = ", ".join(dict.fromkeys(c.instruction.name for e in edges for c in self.data.fit.carriers_of(*e)))
+        edges = (e for e in zip(self.path, self.path[1:], strict=False) if e[1] in self.fit.system.filled)
+        fill = ", ".join(dict.fromkeys(c.instruction.name for e in edges for c in self.fit.carriers_of(*e)))
         beside = f", or one call of {fill} would have to bring all of it: what it fills beside a part is in use"
         return "no move instruction on that path can, with these strides" + (beside if fill else "")
 
@@ -136,8 +136,8 @@ class Hops:
         """Whether every part begins where an access to the memory at either end may begin."""
         whole = _crop(self.tile, self.most)
         for end in (0, -1):
-            align, place = self.data.system.memories[self.path[end]].align, self.place(whole, end)
-            if align > 1 and place is not None and place.memory != self.data.system.home:
+            align, place = self.fit.system.memories[self.path[end]].align, self.place(whole, end)
+            if align > 1 and place is not None and place.memory != self.fit.system.home:
                 sides = zip(part, self.tile.shape, place.strides, strict=True)
                 if any(n < whole and n * stride % align for n, whole, stride in sides):
                     return False
@@ -157,6 +157,29 @@ class Hops:
         except NoSchedule:
             return False
 
+    def fills(self) -> bool:
+        """Whether what leads along the path fills registers at its end whole."""
+        key, known = self.lies, self.fit.filled_whole
+        if key is None:
+            return self._fills()
+        if key not in known:
+            known[key] = self._fills()
+        return known[key]
+
+    def _fills(self) -> bool:
+        try:
+            return self.whole() or self.in_whole_registers()
+        except NoSchedule:
+            return False
+
+    def in_whole_registers(self) -> bool:
+        """Whether parts that go to registers all begin with one."""
+        place, cell = self.place(self.tile, -1), self.fit.system.memories[self.path[-1]].cell or 1
+        if place is None:
+            return False
+        sides = zip(self.part, self.tile.shape, self.tile.steps, place.strides, strict=True)
+        return all(n == whole or n * step * stride % cell == 0 for n, whole, step, stride in sides)
+
     def worth(self) -> float:
         """Elements moved per predicted cycle; 0 where it cannot be carried along the path."""
         try:
@@ -168,7 +191,7 @@ class Hops:
         """Elements moved per predicted cycle."""
         tile = Tile(self.tile.buffer, self.tile.start, part, self.tile.steps)
         hops = (self.hop(i, tile, None) for i in range(len(self.path) - 1))
-        return prod(part) / sum((h[0].instruction.cost.issue or 1.0) if h is not None else FAR for h in hops)
+        return prod(part) / sum((h[0].instruction.cost.issue or ASSUMED) if h is not None else FAR for h in hops)
 
     def _limit(self, shape: tuple[int, ...]) -> tuple[int, ...] | None:
         """Shrinks a shape until every hop carries it in one call, or None."""
@@ -191,7 +214,7 @@ class Hops:
     def _passable(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Halves a part until every memory on the way could hold it; where that has rows, a row of it at most."""
         for name in self.path[1:-1]:
-            m = self.data.system.memories[name]
+            m = self.fit.system.memories[name]
             if m.row and shape:
                 shape = (*shape[:-1], min(shape[-1], max(1, m.row // size_of(self.dtype))))
             part = Tile(self.tile.buffer, self.tile.start, shape, self.tile.steps)
@@ -203,7 +226,6 @@ class Hops:
 
     def hop(self, i: int, tile: Tile, places: list[Place] | None) -> Hop | None:
         """A carrier for hop ``i`` of this part; places of intermediate stops are packed by default."""
-        data = self.data
         ends: list[Place | None] = []
         for j in (i, i + 1):
             if places is not None:
@@ -213,22 +235,21 @@ class Hops:
             elif j == len(self.path) - 1:
                 ends.append(self.place(tile, -1))
             else:
-                ends.append(data.fit.placed(self.path[j], tile, 0, self.passing(j, tile)))
+                ends.append(self.fit.placed(self.path[j], tile, 0, self.passing(j, tile)))
         source, target = ends
         if source is None or target is None:
             return None
         alone = self.alone and tile == self.tile
         key = (self.path, i, tile.shape, tile.steps, source.strides, target.strides, *self.forms, self.lanes,
                self.dtype, alone)  # fmt: skip
-        if key not in data.hops:
-            data.hops[key] = self._carrier(i, tile, source, target)
-        return data.hops[key]
+        if key not in self.fit.hops:
+            self.fit.hops[key] = self._carrier(i, tile, source, target)
+        return self.fit.hops[key]
 
     def _carrier(self, i: int, tile: Tile, source: Place, target: Place) -> Hop | None:
         """What carries most of a part between two places; it depends on shapes and strides alone."""
-        data = self.data
         best: tuple[int, mv.Carrier, tuple[int | None, ...]] | None = None
-        for c in data.fit.carriers_of(self.path[i], self.path[i + 1]):
+        for c in self.fit.carriers_of(self.path[i], self.path[i + 1]):
             if not mv.admits(c, self.dtype):
                 continue
             for dims in self._dims(c, i, tile):
@@ -248,7 +269,7 @@ class Hops:
     def _in_rows(self, c: mv.Carrier, dims: tuple[int | None, ...], tile: Tile, source: Place, target: Place) -> bool:
         """Whether both ends lie as a memory with rows demands."""
         for place, axes in ((source, c.source_axes), (target, c.target_axes)):
-            row = self.data.system.memories[place.memory].row
+            row = self.fit.system.memories[place.memory].row
             played = [dims[a] for a in axes]
             if row and not suits_rows(row, played, tile, place.strides, size_of(self.dtype)):
                 return False
@@ -257,17 +278,17 @@ class Hops:
     def _free(self, j: int, tile: Tile) -> tuple[int, int] | None:
         """The bytes around a tile at a stop that are its own: on the way, and at the end of what goes there whole."""
         if j < len(self.path) - 1:
-            return self.data.fit.free(self.path[j], tile, self.passing(j, tile))
-        return self.data.fit.free(self.path[j], tile, self.forms[j]) if self.alone and tile == self.tile else None
+            return self.fit.free(self.path[j], tile, self.passing(j, tile))
+        return self.fit.free(self.path[j], tile, self.forms[j]) if self.alone and tile == self.tile else None
 
     def _dims(self, c: mv.Carrier, i: int, tile: Tile) -> list[tuple[int | None, ...]]:
-        counted = [j for j in (i, i + 1) if self.data.system.memories[self.path[j]].kind == COUNTED]
+        counted = [j for j in (i, i + 1) if self.fit.system.memories[self.path[j]].kind == COUNTED]
         form = self._form(counted[0]) if counted else None
         return mv.assignments(c, tile, form, bool(counted))
 
     def passing(self, j: int, tile: Tile) -> Form:
         """The form of a part that only passes through: along its one long dimension, or that and the one in groups."""
-        m = self.data.system.memories[self.path[j]]
+        m = self.fit.system.memories[self.path[j]]
         if m.kind != COUNTED:
             return None
         if m.lane:
@@ -277,15 +298,15 @@ class Hops:
 
     def _form(self, j: int) -> Form:
         """The form of a part in a register at stop ``j``, where it has to be a certain one."""
-        groups = self.data.system.memories[self.path[j]].lane is not None
+        groups = self.fit.system.memories[self.path[j]].lane is not None
         return self.lanes if self.forms[j] is None and groups else self.forms[j]
 
     def _register_form(self, c: mv.Carrier, i: int, tile: Tile) -> bool:
         """A register on the way takes a one-dimensional part whole."""
-        counted = [j for j in (i, i + 1) if self.data.system.memories[self.path[j]].kind == COUNTED]
+        counted = [j for j in (i, i + 1) if self.fit.system.memories[self.path[j]].kind == COUNTED]
         if not counted or self._form(counted[0]) is not None:
             return sum(n > 1 for n in tile.shape) <= len(c.axes)
-        if self.data.system.memories[self.path[counted[0]]].lane:
+        if self.fit.system.memories[self.path[counted[0]]].lane:
             return False
         return len(c.axes) == 1 and sum(n > 1 for n in tile.shape) <= 1
 

@@ -14,21 +14,21 @@ from typing import NamedTuple
 from isam.approach.choice import Choice, Trace
 from isam.ir.affine import Affine
 from isam.scheduler.nests import Use
+from isam.scheduler.parts import RecurrentLoop
 from isam.scheduler.plan import Group
-from isam.scheduler.stays import Around
 from isam.system.graph import System
 
 AS_WRITTEN, ROWS_OUTSIDE = "as written", "rows outside"
 
 
-class Rows(NamedTuple):
+class OutsideRows(NamedTuple):
     """The axis that goes outside a recurrent loop, and how many rows are taken at a time."""
 
     axis: str
     block: int
 
 
-def rows_outside(it: Around, system: System, trace: Trace) -> Rows | None:
+def rows_outside(it: RecurrentLoop, system: System, trace: Trace) -> OutsideRows | None:
     """Which rows are taken from the first step of a loop to the last, where there are caches and the Approach wants
     that; None: none, steps as they are written."""
     group = it.parts[0] if len(it.parts) == 1 else None
@@ -39,7 +39,7 @@ def rows_outside(it: Around, system: System, trace: Trace) -> Rows | None:
     found = next((a for a in group.axes if _crossed(group, a, it.loop.axis.name) and _apart(group, a)), None)
     if found is None:
         return None
-    rows = Rows(found, max(n.unit(found) for n in group.nests))
+    rows = OutsideRows(found, max(n.unit(found) for n in group.nests))
     context = {"loop": it.loop.axis.name, "rows": found, "block": rows.block, "length": group.length(found),
                "nests": [n.number for n in group.nests], "_group": group, "_system": system}  # fmt: skip
     return rows if trace.choose(Choice("interchange", (AS_WRITTEN, ROWS_OUTSIDE), context)) == ROWS_OUTSIDE else None

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from isam.scheduler.residency import Residency
 
 
-def join(data: Residency, key: Key, pinned: Collection[Key], leaving: Callable[[Key], bool] | None) -> bool:
+def leave_together(data: Residency, key: Key, pinned: Collection[Key], leaving: Callable[[Key], bool] | None) -> bool:
     """Sends a dirty copy home together with those that fill a box with it and are ``leaving``, too, or, where it makes
     room, to which nobody will add; whether that was done."""
     memory, tile, form = key

@@ -70,6 +70,13 @@ class InGroup(Lifetimes):
         self.folds: dict[str, list[tuple[int, str, int, int, int]] | None] = {}  # per buffer, see _folds
         self.parts: dict[str, tuple[Segment, ...]] = {}  # of dealt axes, where they are parts of outer blocks
 
+    @property
+    def standing(self) -> object:
+        """What answers depend on, but for the block of every loop and its calls: the loops that we are in."""
+        deals = tuple(n.deal for n in self.dealt)
+        spans = tuple(self.box.items()), tuple(self.parts.items())
+        return tuple(self.open), tuple(self.only), tuple(self.further), deals, spans
+
     def begin(self, calls: list[Call]) -> None:
         """A block of these calls, or none."""
         self.reads, self.near, self.done = {}, {}, 0

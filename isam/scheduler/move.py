@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from itertools import combinations, pairwise, permutations
+from itertools import combinations, permutations
 
 from isam.classes import dataclass
 from isam.ir.affine import Affine
@@ -72,7 +72,6 @@ class Path:
 
 LONGER = 2  # edges that a way may have more than the shortest
 WAYS = 8  # between two memories, the shortest first
-TYPICAL = 1024  # bytes by which ways are compared where the target has no cells
 
 
 def moves_of(system: System, source: str, target: str, dtype: str) -> list[Move]:
@@ -86,7 +85,7 @@ def _known_ways(system: System) -> dict[tuple[str, str, str], tuple[Path, ...]]:
     return {}
 
 
-def ways(system: System, source: str, target: str, dtype: str) -> tuple[Path, ...]:
+def paths(system: System, source: str, target: str, dtype: str) -> tuple[Path, ...]:
     """Ways from source to target that moves of this type lead along, the shortest first: registers that a compiler
     allocates and home lie on the shortest only. At least one edge each."""
     known, key = _known_ways(system), (source, target, dtype)
@@ -136,17 +135,6 @@ def _shortest(edges: dict[str, list[str]], source: str, target: str) -> tuple[st
     return None
 
 
-def seconds(system: System, path: Path, dtype: str) -> float:
-    """Predicted for one cell of the target, or ``TYPICAL`` bytes, of elements of a type, edge by edge."""
-    size, total = system.memories[path.memories[-1]].cell or TYPICAL, 0.0
-    for edge in pairwise(path.memories):
-        moves = moves_of(system, *edge, dtype)
-        costs = [(system.instructions[m.by].cost, system.units[m.issuer].clock) for m in moves]
-        shared = max((size / k.bandwidth for k in system.links_of(*edge)), default=0.0)
-        total += max(shared, min(c.move(size, links=False)[0] / clock for c, clock in costs))
-    return total
-
-
 def assignments(c: Carrier, tile: Tile, form: Form, registers: bool) -> list[tuple[int | None, ...]]:
     """Ways to let the instruction's axes run over the tile's dimensions: per axis a buffer dimension or None (unit)."""
     if registers and form is not None:
@@ -177,7 +165,7 @@ def chunk(c: Carrier, dims: tuple[int | None, ...], tile: Tile) -> tuple[int, ..
 
 
 @dataclass(frozen=True)
-class Box:
+class FilledBox:
     """What a move that fills writes with a tile, as its operand lies: the tile begins ``ahead`` bytes from its begin,
     its elements lie so many bytes apart (``strides``, per dimension of the buffer), ``bytes`` are all of it."""
 
@@ -186,18 +174,18 @@ class Box:
     bytes: int
 
 
-def in_order(c: Carrier, dims: tuple[int | None, ...], order: Sequence[int]) -> bool:
+def lies_in_order(c: Carrier, dims: tuple[int | None, ...], order: Sequence[int]) -> bool:
     """Whether the dimensions of what a move leaves are the last of a tile's, from the outermost to the innermost."""
     own = [d for a in c.target_axes if (d := dims[a]) is not None]
     return own == list(order[len(order) - len(own) :])
 
 
-def box_of(c: Carrier, dims: tuple[int | None, ...], tile: Tile, size: int) -> Box | None:
+def filled_box(c: Carrier, dims: tuple[int | None, ...], tile: Tile, size: int) -> FilledBox | None:
     """The box that a tile takes where one call brings it; None: it cannot."""
     fill, contract = c.instruction.fill, c.instruction.contract(c.target).strides
     if fill is None or chunk(c, dims, tile) != tile.shape:
         return None
-    sizes, strides, ahead, end, row = sizes_of(c, dims, tile), [0] * len(tile.shape), 0, size, size
+    sizes, strides, ahead, end, row = move_sizes(c, dims, tile), [0] * len(tile.shape), 0, size, size
     for n, at, need, a in reversed(list(zip(fill.box, fill.at, contract, c.target_axes, strict=True))):
         step, d, count = row if need is None else need * size, dims[a], n.evaluate(sizes)
         if step < 0 or (d is None and need is None and count > 1):
@@ -205,7 +193,7 @@ def box_of(c: Carrier, dims: tuple[int | None, ...], tile: Tile, size: int) -> B
         if d is not None:
             strides[d] = step
         ahead, end, row = ahead + at * step, end + (count - 1) * step, max(row, count * step)
-    return Box(ahead, tuple(s or row for s in strides), end)
+    return FilledBox(ahead, tuple(s or row for s in strides), end)
 
 
 def takes(c: Carrier) -> str:
@@ -232,7 +220,7 @@ def admits(c: Carrier, dtype: str) -> bool:
     return all(c.instruction.operand(n).dtype in (ANY, dtype) for n in (c.source, c.target))
 
 
-def sizes_of(c: Carrier, dims: tuple[int | None, ...], tile: Tile) -> dict[str, int]:
+def move_sizes(c: Carrier, dims: tuple[int | None, ...], tile: Tile) -> dict[str, int]:
     """The sizes with which a call carries a tile."""
     taken = [1 if d is None else tile.shape[d] for d in dims]
     return {s.sym: s.size(n) for s, n in zip(c.spans, taken, strict=True) if s.sym is not None}
@@ -245,7 +233,7 @@ def fits_beside(c: Carrier, dims: tuple[int | None, ...], tile: Tile, target: Pl
     fill = c.instruction.fill
     if fill is None:
         return True
-    sizes = sizes_of(c, dims, tile)
+    sizes = move_sizes(c, dims, tile)
     found = reach(c.instruction, Operand(c.target, tile, target, tuple(dims[a] for a in c.target_axes)), sizes, size)
     whole = [n.evaluate(sizes) for n in fill.box] == [n.evaluate(sizes) for n in fill.part]
     return found is not None and (whole or (free is not None and free[0] <= found[0] and found[1] <= free[1]))
@@ -253,7 +241,7 @@ def fits_beside(c: Carrier, dims: tuple[int | None, ...], tile: Tile, target: Pl
 
 def make_issue(c: Carrier, dims: tuple[int | None, ...], tile: Tile, source: Place, target: Place) -> Issue:
     """The call that moves the tile."""
-    sizes = tuple(sizes_of(c, dims, tile).items())
+    sizes = tuple(move_sizes(c, dims, tile).items())
     ops = {
         c.source: Operand(c.source, tile, source, tuple(dims[a] for a in c.source_axes)),
         c.target: Operand(c.target, tile, target, tuple(dims[a] for a in c.target_axes)),

@@ -12,7 +12,7 @@ from math import prod
 from isam.classes import dataclass
 from isam.ir.dtype import size_of
 from isam.ir.kernel import Buffer, Kernel
-from isam.scheduler.move import home_place, ways
+from isam.scheduler.move import home_place, paths
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plan import Group
 from isam.scheduler.stays import MOST, smaller
@@ -90,7 +90,7 @@ def _suits(buffer: Buffer, nest: Nest, use: Use, home: NearHome, system: System)
             return False
 
     def leads(source: str, target: str) -> bool:
-        found = ways(system, source, target, use.dtype)
+        found = paths(system, source, target, use.dtype)
         return bool(found) and all(system.home not in w.memories for w in found)
 
     other = [h for h in use.homes if h != memory.name]

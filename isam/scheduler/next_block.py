@@ -23,7 +23,7 @@ TWICE = 2  # as much as is read is asked for at most, where parts are rounded up
 
 
 @dataclass(frozen=True)
-class Block:
+class SweptBlock:
     """What an iteration of a loop reads of ``base`` in ``sweeps``: ``size`` bytes, ``step`` bytes from those of the one
     before."""
 
@@ -34,11 +34,11 @@ class Block:
     touches: Sequence[Touch]
 
 
-def block_of(base: str, touches: Sequence[Touch], loop: Loop) -> Block | None:
+def swept_block(base: str, touches: Sequence[Touch], loop: Loop) -> SweptBlock | None:
     """The block of a base whose touches in the body of a loop are given; None where iterations share some of it, or go
     through it once."""
     new, again = fresh(touches, loop), max(map(sweeps, touches))
-    return None if new is None or again < 2 else Block(base, *new, again, touches)
+    return None if new is None or again < 2 else SweptBlock(base, *new, again, touches)
 
 
 def sweeps(t: Touch) -> int:
@@ -46,10 +46,10 @@ def sweeps(t: Touch) -> int:
     return prod(s.times for s in t.inside if not s.size)
 
 
-class Spread:
+class BlockRequests:
     """The calls in a loop that ask for the next of its ``blocks``."""
 
-    def __init__(self, loop: Loop, blocks: Iterable[Block], memory: str):
+    def __init__(self, loop: Loop, blocks: Iterable[SweptBlock], memory: str):
         self.loop, self.memory = loop, memory
         self.wanted = {id(t.issue): (b, t) for b in blocks for t in b.touches if sweeps(t) == b.sweeps}
         self.done: dict[tuple[int, ...], Node] = {}
@@ -93,7 +93,8 @@ class Spread:
         self.asked += len(out)
         return out
 
-    def _run(self, inner: Loop, around: tuple[Loop, ...], block: Block, calls: dict[int, Touch]) -> dict[int, Prefetch]:
+    def _run(self, inner: Loop, around: tuple[Loop, ...], block: SweptBlock,
+             calls: dict[int, Touch]) -> dict[int, Prefetch]:  # fmt: skip
         """The first calls of an iteration ask for a sweep's part of what lies there for this one."""
         first = next(iter(calls.values()))
         here = {s.var: s for s in first.inside}

@@ -16,7 +16,7 @@ from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.schedule.literals import is_literal
 from isam.schedule.tree import Deal
-from isam.scheduler.blocks import Domain
+from isam.scheduler.blocks import BlockedDomain
 from isam.scheduler.nests import Nest
 from isam.scheduler.trim import Segment, even_segments, segments
 
@@ -66,12 +66,14 @@ class Group:
     """Nests fused into one loop nest, their axes renamed so that shared axes have one name.
 
     ``private``: per temporary, the axes whose iterations do not share its elements. ``domain``: what the nests run
-    over, where that is no box: they are then those of one block of it."""
+    over, where that is no box: they are then those of one block of it. ``number``: which of the kernel's groups it is,
+    or is a part of."""
 
     nests: tuple[Nest, ...]
     exact: bool = False  # accumulations keep their lexicographic order
     private: dict[str, frozenset[str]] = field(default_factory=dict)
-    domain: Domain | None = None
+    domain: BlockedDomain | None = None
+    number: int = field(default=0, compare=False)
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.nests))
@@ -116,6 +118,16 @@ class Group:
             return replace(n, extents={**n.extents, **some})
 
         return replace(self, nests=tuple(cut(n) for n in self.nests))
+
+    def some(self, members: Members) -> Group:
+        """Some of its nests, as if there were no others."""
+        if members not in self._some:
+            self._some[members] = Group(tuple(self.nests[i] for i in members))
+        return self._some[members]
+
+    @cached_property
+    def _some(self) -> dict[Members, Group]:
+        return {}
 
     def unit(self, axis: str) -> int:
         """What blocks of an axis are multiples of: the largest call, and all calls in a block as they are admitted.
@@ -202,7 +214,7 @@ class Plan:
         (axis, block), only = self.order[depth], self.only(depth)
         if only is None:
             return self.parts(axis, length, block)
-        return Group(tuple(self.group.nests[i] for i in only)).parts(axis, length, block)
+        return self.group.some(only).parts(axis, length, block)
 
     def having(self, depth: int, members: Members) -> Members:
         """Those of some nests that have the loop at a depth."""

@@ -22,7 +22,7 @@ from isam.ir.affine import Affine
 from isam.schedule.byte_ranges import ByteRange, merged, within
 from isam.schedule.touches import Touch, Touches, fresh
 from isam.schedule.tree import Issue, Loop, Node, Prefetch, Schedule, children, distinct, mapped
-from isam.scheduler.next_block import Block, Spread, block_of, holds_loops, issues, with_
+from isam.scheduler.next_block import BlockRequests, SweptBlock, holds_loops, issues, swept_block, with_
 from isam.system.graph import System
 
 AHEAD = 4096  # bytes ahead of a stream (measured: 2048 is too few, 8192 no better)
@@ -122,15 +122,15 @@ class _Prefetches:
         size, sweeps = sum(b.size for b in found), max(b.sweeps for b in found)
         whole = max(self.panels[b.base] for b in found)
         memory = self._chosen(loop, [b.base for b in found], size, whole, size * sweeps / seconds, sweeps)
-        spread = Spread(loop, found, memory)
+        spread = BlockRequests(loop, found, memory)
         made = None if memory == NOWHERE else spread.made()
         return made if spread.asked else None
 
-    def _blocks(self, loop: Loop) -> list[Block]:
+    def _blocks(self, loop: Loop) -> list[SweptBlock]:
         if loop.deal is not None or (loop.trip or 0) < 2:
             return []
         found = self.touches.of(loop.body).items()
-        blocks = (block_of(base.name, touches, loop) for base, touches in found
+        blocks = (swept_block(base.name, touches, loop) for base, touches in found
                   if base.name in self.panels and all(map(self._asks, touches)))  # fmt: skip
         return [b for b in blocks if b is not None]
 

@@ -39,7 +39,7 @@ def prepared(kernel: Kernel, nests: Sequence[Nest], trace: Trace) -> frozenset[s
     return frozenset(out)
 
 
-def whole(kernel: Kernel, nests: Sequence[Nest], names: frozenset[str]) -> frozenset[str]:
+def made_whole(kernel: Kernel, nests: Sequence[Nest], names: frozenset[str]) -> frozenset[str]:
     """Those of the temporaries of which some nest writes every element: they may be laid out anew as a whole."""
     shapes = {n: [d.const for d in kernel.buffer(n).shape] for n in names}
     return frozenset(u.buffer for n in nests for u in n.uses if u.writes and u.buffer in names

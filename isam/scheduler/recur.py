@@ -37,7 +37,7 @@ class Cut:
     only: Members | None = None
 
 
-class Made(NamedTuple):
+class KeptLoop(NamedTuple):
     """A loop, the state after it, per memory behind what its last iteration has put there, and what happens in it."""
 
     node: Loop
@@ -52,7 +52,7 @@ class Kept(NamedTuple):
 
     since: Since
     left: dict[Key, Copy]
-    made: Made | None
+    made: KeptLoop | None
 
 
 class Recur:
@@ -113,7 +113,7 @@ class Recur:
             leave(self.data, stays)
             return self.data.state
 
-    def _done(self, made: Made) -> None:
+    def _done(self, made: KeptLoop) -> None:
         self.scope.out.append(made.node)
         self.data.state = made.state
         self.data.since.then(made.since, self.scope.ranges)
@@ -186,11 +186,11 @@ class Recur:
 
     def _attempt(
         self, entry: MachineState, wanted: dict[Key, Copy], made: dict[Key, Copy], mids: int
-    ) -> Made | set[Key]:
+    ) -> KeptLoop | set[Key]:
         """The loop with ``wanted`` carried (``made`` of it only after the first body), or what could not be kept."""
         with self.data.attempt(entry) as since:
             got = self._attempted(wanted, made, mids)
-            return got if isinstance(got, set) else Made(*got, since)
+            return got if isinstance(got, set) else KeptLoop(*got, since)
 
     def _attempted(
         self, wanted: dict[Key, Copy], made: dict[Key, Copy], mids: int

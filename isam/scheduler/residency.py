@@ -12,12 +12,13 @@ from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
 from isam.schedule.tree import Place, Tile
 from isam.scheduler import move as mv
+from isam.scheduler.block_calls import BlockCalls
 from isam.scheduler.devices import Devices
 from isam.scheduler.fit import Fit
 from isam.scheduler.homes import Homes
-from isam.scheduler.hops import End, Hop
+from isam.scheduler.hops import End, Hops
 from isam.scheduler.infeasible import Infeasible, NoSchedule
-from isam.scheduler.leaving import join
+from isam.scheduler.leaving import leave_together
 from isam.scheduler.lifetimes import Lifetimes
 from isam.scheduler.nests import Use
 from isam.scheduler.placement import Source, Victim
@@ -27,17 +28,15 @@ from isam.scheduler.scope import Scope
 from isam.scheduler.spilling import spill, stays, take_over
 from isam.scheduler.state import Copy, Form, Key, MachineState, Since
 from isam.scheduler.transfer import Transfer
-from isam.scheduler.turns import Turns
 from isam.system.graph import COUNTED, System
 
 
 class Residency:
     """``fit``: how tiles fit the memories; ``state``: what they hold; ``lifetimes``: what of it nobody will read;
-    ``since``: what was fetched and written since a body began; ``later``: per tile its uses to come in the present
-    block, the next one last; ``at_bind``: constants laid out anew once, by buffer and layout; ``carriers``, ``hops``,
-    ``filling``: what was found of ways, by what they were asked for; ``devices``: who executes calls; ``kept``: panels
+    ``since``: what was fetched and written since a body began; ``block``: the calls that are carried out;
+    ``at_bind``: constants laid out anew once, by buffer and layout; ``devices``: who executes calls; ``panels``: those
     that hold all that blocks of a domain read, as long as it is walked; ``unread``: temporaries that nobody brings from
-    home; ``wider``: of tiles that calls of the present block read the longer ones that begin with them."""
+    home."""
 
     def __init__(self, system: System, trace: Trace, scope: Scope, homes: Homes, routes: Routes):
         self.system, self.trace, self.scope, self.homes = system, trace, scope, homes
@@ -46,15 +45,10 @@ class Residency:
         self.devices = Devices(system, trace, scope)
         self.lifetimes = Lifetimes()
         self.since = Since()
-        self.later: dict[Tile, list[int]] = {}
-        self.wider: dict[Tile, Tile] = {}
-        self.turns = Turns()
+        self.block = BlockCalls()
         self.at_bind: dict[object, tuple[Key, Copy]] = {}
-        self.carriers: dict[object, list[Hop] | None] = {}
-        self.hops: dict[object, Hop | None] = {}
-        self.filling: dict[object, bool] = {}
         self._admitted: dict[object, Use] = {}  # what was asked by :meth:`_demand_there` and is right
-        self.kept: set[Key] = set()
+        self.panels: set[Key] = set()
         self.unread: frozenset[str] = frozenset()
 
     @contextmanager
@@ -62,13 +56,13 @@ class Residency:
         """What happens in here, from ``begin`` or the present state on, has not happened to what is around, however it
         ends: who takes what was made puts its state there, and adds what happened. What was worked out once and holds
         anywhere (ways, slots, panels of constants) is kept."""
-        around = self.state, self.since, self.lifetimes, self.later, self.wider, self.turns, self.unread
-        kept, self.since, self.state = set(self.kept), Since(), (begin or self.state).copy()
+        around = self.state, self.since, self.lifetimes, self.block, self.unread
+        panels, self.since, self.state = set(self.panels), Since(), (begin or self.state).copy()
         try:
             yield self.since
         finally:
-            self.state, self.since, self.lifetimes, self.later, self.wider, self.turns, self.unread = around
-            self.kept = kept
+            self.state, self.since, self.lifetimes, self.block, self.unread = around
+            self.panels = panels
 
     def home(self, tile: Tile) -> Place:
         """Where the tile lies at home."""
@@ -82,9 +76,9 @@ class Residency:
         """Space for the tile in ``memory``, evicting unpinned copies when it is full (SCH-6)."""
         m = self.system.memories[memory]
         units = units or self.fit.units(memory, tile, form)
-        uses = self.later.get(tile)
-        until = uses[0] if uses else self.turns.now
-        while (at := self.turns.find(self.state, m, units, until)) is None:
+        turns, last = self.block.turns, self.block.last_use(tile)
+        until = turns.now if last is None else last
+        while (at := turns.find(self.state, m, units, until)) is None:
             used, shared = (k for _, _, k in self.state.used(memory) if k not in pinned), self.shared(memory)
             victims = [self._victim(k) for k in used if not (shared and self.state.copies[k].stage is not None)]
             if not victims:
@@ -115,8 +109,7 @@ class Residency:
         return self.system.replica_of(memory) is None and bool(self.lifetimes.shares())
 
     def _victim(self, key: Key) -> Victim:
-        uses = self.later.get(key[1])
-        return Victim(key, uses[-1] if uses else None, self.state.copies[key].dirty)
+        return Victim(key, self.block.next_use(key[1]), self.state.copies[key].dirty)
 
     def _full(self, memory: str, tile: Tile, units: int) -> Infeasible:
         m = self.system.memories[memory]
@@ -153,7 +146,7 @@ class Residency:
         leave for the same reason; None: it makes room."""
         memory, tile, form = key
         copy = self.state.copies[key]
-        if self.wanted_home(tile) and not join(self, key, pinned, leaving):
+        if self.wanted_home(tile) and not leave_together(self, key, pinned, leaving):
             there = End(memory, lambda t: mv.sub_place(copy.place, tile, t), form)
             self.carry(tile, there, End(self.homes.of(tile.buffer), self.home), {key, *pinned})
         self.state.mark(key, False)
@@ -201,7 +194,7 @@ class Residency:
 
     def _beginning(self, use: Use, tile: Tile, memory: str) -> Key | None:
         """The copy in registers of a longer tile that begins with this one."""
-        wide = self.wider.get(tile)
+        wide = self.block.wider.get(tile)
         if wide is None or use.writes or not self.system.memories[memory].lanes:
             return None
         key = (memory, wide, self.fit.form(memory, wide, use.dims, use.strides))
@@ -274,7 +267,7 @@ class Residency:
             return True
         place = self.fit.placed(memory, tile, 0, form)
         end = End(memory, lambda t: mv.sub_place(place, tile, t), form, alone=True)
-        return Transfer(self, tile, path, source, end, set()).fills()
+        return Hops(self.fit, tile, path, source, end).fills()
 
     def _leads(self, source: str, memory: str, dtype: str) -> bool:
         """Whether there is a way between two memories that does not lead over home: one may as well begin there."""
@@ -290,7 +283,7 @@ class Residency:
         there = self.fit.placed(memory, tile, 0, form)
         source = End(place.memory, lambda t: mv.sub_place(place, tile, t))
         target = End(memory, lambda t: mv.sub_place(there, tile, t), form)
-        hops = Transfer(self, tile, path, source, target, set()).direct() if len(path) > 1 else None
+        hops = Hops(self.fit, tile, path, source, target).direct() if len(path) > 1 else None
         if not hops:
             return False
         first, _ = hops[0]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from isam.approach.choice import Choice, Trace
-from isam.scheduler.move import seconds, ways
+from isam.scheduler.edges import along_path
+from isam.scheduler.move import paths
 from isam.system.graph import System
 
 
@@ -18,9 +19,9 @@ class Routes:
         """The way between two memories that elements of a type take, at least one edge; None: no moves lead there."""
         key = (source, target, dtype)
         if key not in self._known:
-            options = ways(self.system, source, target, dtype)
+            options = paths(self.system, source, target, dtype)
             if len(options) > 1:
-                costs = [seconds(self.system, p, dtype) for p in options]
+                costs = [along_path(self.system, p.memories, dtype) for p in options]
                 context = {"from": source, "to": target, "dtype": dtype}
                 options = (self.trace.choose(Choice("route", options, context, costs)),)
             self._known[key] = options[0].memories if options else None

@@ -22,7 +22,7 @@ def spill(data: Residency, key: Key, pinned: Collection[Key]) -> bool:
     nobody is known to read the value again: then it may as well go home."""
     memory, tile, _ = key
     buffer = data.homes.kernel.buffer(tile.buffer)
-    if data.lifetimes.dead(tile) or not (buffer.role == "temp" or data.later.get(tile)):
+    if data.lifetimes.dead(tile) or not (buffer.role == "temp" or data.block.next_use(tile) is not None):
         return False
     path = data.fit.route(memory, data.homes.of(tile.buffer), buffer.dtype) or ()
     return any(_left(data, key, path[: n + 1], pinned) for n in range(1, len(path) - 1))

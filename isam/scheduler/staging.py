@@ -44,7 +44,7 @@ class Stager:
         last = max((m.capacity for m in self.run.system.caches), default=0)
         wide = _for_blocks(stage, each) if self._cut_by(stage, whole, each) else stage
         if prod(whole.shape) < blocks * prod(each.shape) and self._layout(wide, whole)[1] <= SHARE * last:
-            self.run.data.kept.add(self._panel(wide, whole, "all"))
+            self.run.data.panels.add(self._panel(wide, whole, "all"))
 
     def _cut_by(self, stage: StagedBox, whole: Tile, each: Tile) -> bool:
         """Whether blocks are parts of a panel's innermost dimension."""
@@ -54,7 +54,7 @@ class Stager:
     def _laid_out(self, box: Tile) -> bool:
         """Whether a panel for all of the domain has a box as one of its own."""
         data, scope = self.run.data, self.run.scope
-        panels = (k for k in data.state.stages_around(box, scope.ranges) if k in data.kept)
+        panels = (k for k in data.state.stages_around(box, scope.ranges) if k in data.panels)
         found = next((offsets(k[1], data.state.copies[k], box, scope.variables) for k in panels), [None])
         return found == [0] * len(found)
 

@@ -7,15 +7,15 @@ rest is what the groups work in.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 
 from isam.classes import dataclass
 from isam.ir.dtype import size_of
-from isam.ir.kernel import Recurrence, Statement
 from isam.schedule.tree import Node, Tile
 from isam.scheduler.laid_out import box_room
+from isam.scheduler.parts import RecurrentLoop
 from isam.scheduler.plan import Group, Plan
 from isam.scheduler.plans.boxes import Lasting, box_sides
 from isam.scheduler.tiles import mentions
@@ -25,29 +25,11 @@ MOST = 0.85  # of a memory, for slots
 WAYS = 64  # divisions of the room among groups that are followed
 
 
-@dataclass(eq=False)
-class Around:
-    """A recurrent loop, what is scheduled in it, and what runs once before its first step."""
-
-    loop: Recurrence
-    parts: list[Group | Around] = field(default_factory=list)
-    usual: Mapping[str, int] = field(default_factory=dict)  # what counts as sizes known at run time only
-    enter: list[Node] = field(default_factory=list)
-    written: frozenset[str] = frozenset()
-
-    def __post_init__(self) -> None:
-        self.written = frozenset(_written(self.loop))
-
-    @property
-    def trip(self) -> int:
-        return max(1, self.loop.axis.extent.evaluate(self.usual))
-
-
 class Stays:
     """The recurrent loops ``around`` a group, outermost first; ``room``: bytes of the ``memory`` that its boxes may
     take."""
 
-    def __init__(self, around: Sequence[Around], room: int = 0, memory: str = ""):
+    def __init__(self, around: Sequence[RecurrentLoop], room: int = 0, memory: str = ""):
         self.around, self.room, self.memory = tuple(around), room, memory
         self.sizes: dict[str, int] = {}  # of slots
 
@@ -86,7 +68,7 @@ class Stays:
 
 
 @dataclass(frozen=True)
-class Share:
+class StayRooms:
     """An option at ``pack``: bytes of ``memory`` for what stays, of each instance, by group (its number)."""
 
     memory: str = ""
@@ -122,7 +104,8 @@ def smaller(system: System, memory: str, taken: int) -> System:
     return replace(system, memories={**system.memories, memory: replace(m, capacity=m.capacity - taken)})
 
 
-def shares(options: Sequence[Sequence[tuple[int, float]]], memory: str, room: int) -> tuple[list[Share], list[float]]:
+def divisions(options: Sequence[Sequence[tuple[int, float]]], memory: str,
+              room: int) -> tuple[list[StayRooms], list[float]]:  # fmt: skip
     """Nothing, and the division of the room that saves most: of each group's plans, the bytes that stay and seconds."""
     ways: dict[tuple[tuple[int, int], ...], tuple[float, int]] = {(): (0.0, 0)}
     nothing = 0.0
@@ -139,21 +122,5 @@ def shares(options: Sequence[Sequence[tuple[int, float]]], memory: str, room: in
         ways = dict(sorted(more.items(), key=lambda w: (w[1], w[0]))[:WAYS])
     rooms, (seconds, used) = min(ways.items(), key=lambda w: (w[1], w[0]))
     if not used:
-        return [Share()], [nothing]
-    return [Share(), Share(memory, rooms)], [nothing, seconds]
-
-
-def inside(parts: Sequence[Group | Around], around: tuple[Around, ...]) -> Iterator[tuple[Group, tuple[Around, ...]]]:
-    """Every group with the recurrent loops around it."""
-    for part in parts:
-        if isinstance(part, Around):
-            yield from inside(part.parts, (*around, part))
-        else:
-            yield part, around
-
-
-def _written(item: Recurrence) -> set[str]:
-    out: set[str] = set()
-    for it in item.body:
-        out |= {it.dest.buffer} if isinstance(it, Statement) else _written(it)
-    return out
+        return [StayRooms()], [nothing]
+    return [StayRooms(), StayRooms(memory, rooms)], [nothing, seconds]

@@ -3,24 +3,45 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 from math import prod
+from typing import TYPE_CHECKING
 
 from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
 from isam.ir.kernel import FAR
 from isam.schedule.tree import Bound, Loop, Node, Place, Seq, Tile
 from isam.scheduler import move as mv
-from isam.scheduler.hops import Hop, Hops
+from isam.scheduler.hops import End, Hop, Hops
 from isam.scheduler.infeasible import Infeasible, NoSchedule
 from isam.scheduler.places import remainder, units_needed
-from isam.scheduler.state import PASSING, Key
+from isam.scheduler.state import PASSING, Form, Key
 from isam.system.graph import COUNTED
+
+if TYPE_CHECKING:
+    from isam.scheduler.residency import Residency
 
 UNROLL = 4  # parts that need no loop
 
 
 class Transfer(Hops):
-    """Moves one tile along a path, in parts that every hop can carry, as loops where there are many parts."""
+    """Moves one tile along a path, in parts that every hop can carry, as loops where there are many parts. ``pinned``:
+    copies that must stay."""
+
+    def __init__(
+        self,
+        data: Residency,
+        tile: Tile,
+        path: tuple[str, ...],
+        source: End,
+        target: End,
+        pinned: set[Key],
+        grain: dict[int, int] | None = None,
+        most: dict[int, int] | None = None,
+        lanes: Form = None,
+    ):
+        super().__init__(data.fit, tile, path, source, target, grain, most, lanes)
+        self.data, self.pinned = data, pinned
 
     def run(self) -> None:
         if any(n == 0 for n in self.tile.shape):
@@ -31,14 +52,13 @@ class Transfer(Hops):
             return
         if self.part != self.tile.shape:  # raises where nothing carries any of it
             self._whole_cells()
-        self.told = self._told()
         self._cut(0, self.tile)
 
     def _whole_cells(self) -> None:
         """What a call finds in cells has been brought there by one move: a second one would take the cells anew. Into
         several registers each move may bring whole ones."""
         m = self.data.system.memories[self.path[-1]]
-        if m.cells is None or (m.kind == COUNTED and self._whole_registers()):
+        if m.cells is None or (m.kind == COUNTED and self.in_whole_registers()):
             return
         for name in self.path[1:-1]:
             there = self.data.system.memories[name]
@@ -52,30 +72,8 @@ class Transfer(Hops):
             bound += f" from '{self.path[0]}', and a register is filled whole"
         raise NoSchedule(Infeasible(f"'{m.name}'", f"{self.tile} in one move", bound, smaller=True))
 
-    def fills(self) -> bool:
-        """Whether what leads along the path fills registers at its end whole."""
-        key, known = self.lies, self.data.filling
-        if key is None:
-            return self._fills()
-        if key not in known:
-            known[key] = self._fills()
-        return known[key]
-
-    def _fills(self) -> bool:
-        try:
-            return self.whole() or self._whole_registers()
-        except NoSchedule:
-            return False
-
-    def _whole_registers(self) -> bool:
-        """Whether parts that go to registers all begin with one."""
-        place, cell = self.place(self.tile, -1), self.data.system.memories[self.path[-1]].cell or 1
-        if place is None:
-            return False
-        sides = zip(self.part, self.tile.shape, self.tile.steps, place.strides, strict=True)
-        return all(n == whole or n * step * stride % cell == 0 for n, whole, step, stride in sides)
-
-    def _told(self) -> bool:
+    @cached_property
+    def told(self) -> bool:
         """Whether parts may be told apart by the variable of a loop: not those of a tile in several cells, where the
         cell that a part lies in has to be known."""
         ends = (self.data.system.memories[m] for m in (self.path[0], self.path[-1]))
@@ -178,7 +176,7 @@ class Transfer(Hops):
         if len(alike) == 1:
             return c
         size = prod(tile.shape) * size_of(self.dtype)
-        return alike[self.data.devices.mover([a.move for a in alike], c.instruction, size)]
+        return alike[self.data.devices.mover([a.move for a in alike], size)]
 
 
 def loop(var: str, lo: Affine, hi: Affine, step: int, body: list[Node], axis: str) -> Loop:

@@ -13,6 +13,7 @@ from itertools import product
 
 from isam.ir.affine import Affine
 from isam.schedule.tree import Bound, Deal, Loop, Node, Seq, Tile
+from isam.scheduler.block_calls import BlockCalls
 from isam.scheduler.blocks import Clip
 from isam.scheduler.dry import DryRun
 from isam.scheduler.gathering import Gathering
@@ -27,7 +28,6 @@ from isam.scheduler.staging import Stager
 from isam.scheduler.state import Key, MachineState, Since
 from isam.scheduler.stays import Stays
 from isam.scheduler.trim import Env, Segment
-from isam.scheduler.turns import Turns
 
 Step = tuple[Affine, int]  # where a call begins along an axis, and how much of it it takes
 
@@ -39,12 +39,11 @@ class Walk:
         self.run, self.plan = run, plan
         self.dealt: list[Loop] = []  # the dealt loops that we are in, without their bodies
         self.group = plan.group
-        self.memo: dict[object, tuple[tuple[Node, ...], MachineState, Since]] = {}
-        self.small: dict[object, tuple[tuple[Node, ...], MachineState, Since]] = {}  # the memo of what stages nothing
-        self.clipped: dict[Clip, dict[object, tuple[tuple[Node, ...], MachineState, Since]]] = {}
+        self.memo: dict[object, tuple[tuple[Node, ...], MachineState, Since]] = {}  # by what :meth:`_standing` says
+        self.bare = False  # nothing is staged in the box that we are in
         self.clip: Clip | None = None  # of the box that we are in
         self.calls: dict[object, list[Call]] = {}
-        self.filling: frozenset[int] = frozenset()  # stages whose boxes are brought piece by piece where we are
+        self.in_pieces: frozenset[int] = frozenset()  # stages whose boxes are brought piece by piece where we are
         self.leaving: tuple[Key, ...] = ()  # what goes home once the boxes of the next block are on their way
         self.stager = Stager(run, plan, bind, stays, self.dealt)
         self.gathering = Gathering(run, plan)
@@ -64,7 +63,7 @@ class Walk:
         where = tuple(w for n in self.group.nests for w in n.where)
         if self.group.domain is not None and members:
             self.group.domain.walk(self, env, members)
-            self.run.data.kept.clear()
+            self.run.data.panels.clear()
         elif where and members:
             Guarded(self, where).loops(env, members)
         else:
@@ -78,7 +77,7 @@ class Walk:
         data, end = self.run.data, self.run.data.state
         with self.lives.closing():
             # what made room while another one went home may have stayed in another memory
-            while keys := [k for k in end.of_any() if k not in data.kept and k not in held]:
+            while keys := [k for k in end.of_any() if k not in data.panels and k not in held]:
                 leaving = frozenset(keys).__contains__
                 for key in keys:
                     if key in end.copies:
@@ -87,16 +86,14 @@ class Walk:
     def box(self, env: Env, members: Members, small: bool, clip: Clip | None = None) -> None:
         """The plan over a box of the domain; what is staged for many calls is not for those of a ``small`` one. Of what
         a ``clip`` is for, the box is a block without loops along its axes."""
-        was = self.plan, self.memo
+        whole, self.clip, self.bare = self.plan, clip, small and clip is None
         if clip is not None:
-            self.plan, self.memo = self.plan.without({clip.axis, clip.other}), self.clipped.setdefault(clip, {})
-        elif small and self.plan.stages:
-            self.plan, self.memo = replace(self.plan, stages=()), self.small
+            self.plan = whole.without({clip.axis, clip.other})
+        elif small:
+            self.plan = replace(whole, stages=())
         self.lives.box = {a: (at, length) for a, (at, length, _) in env.items()}
-        self.clip = clip
         self.level(0, env, members)
-        self.plan, self.memo = was
-        self.clip = None
+        self.plan, self.clip, self.bare = whole, None, False
 
     # -- levels ------------------------------------------------------------------------------------------------------
     def level(self, d: int, env: Env, members: Members) -> None:
@@ -105,42 +102,42 @@ class Walk:
             return
         data, scope = self.run.data, self.run.scope
         leaving, self.leaving = self.leaving, ()
-        key = (
-            d,
-            tuple(sorted(env.items())),
-            members,
-            tuple((v, scope.variables[v], scope.ranges[v]) for v in scope.names),
-            data.state.signature(),
-            self.filling,
-            leaving,
-            frozenset().union(*self.lives.further),
-        )
+        key = (d, tuple(sorted(env.items())), members, leaving, self._standing())
         hit = self.memo.get(key)
         if hit is None:
-            was = self.filling
+            was = self.in_pieces
             with data.attempt() as since, self.lives.at(env), scope.recording() as nodes:
                 with self.gathering.within(d, env, members):
                     self._stages(d, env, members)
                     self._leave(leaving)
                     self._level_body(d, env, members)
                 hit = self.memo[key] = (_shared(nodes), data.state, since)
-            self.filling = was
+            self.in_pieces = was
         data.state = hit[1].copy()
         data.since.then(hit[2], scope.ranges)
         scope.out.extend(hit[0])
+
+    def _standing(self) -> object:
+        """All that a level depends on besides what it is asked for: two that stand alike are made alike. Left out is
+        what is the same for the whole walk (panels for all of a domain, what was near before it), and on purpose where
+        in a memory the next tile goes: a body is shared by iterations that would put it elsewhere."""
+        run, scope = self.run, self.run.scope
+        variables = tuple((v, scope.variables[v], scope.ranges[v]) for v in scope.names)
+        return (self.clip, self.bare, self.in_pieces, variables, run.data.state.signature(), run.homes.elsewhere,
+                self.lives.standing)  # fmt: skip
 
     def _stages(self, d: int, env: Env, members: Members) -> None:
         """Brings the boxes that begin here, and pieces of those that began further out."""
         for n, stage in enumerate(self.plan.stages):
             if stage.depth == d and self.stager.stage(stage, env, members):
-                self.filling |= {n}
-            if stage.by == d and n in self.filling:
+                self.in_pieces |= {n}
+            if stage.by == d and n in self.in_pieces:
                 self.stager.piece(stage, env, members)
 
     def _full(self, axis: str) -> frozenset[int]:
         """Stages being filled that are full once the first block of the axis is done: they do not depend on it."""
         reads = {u.buffer for n in self.group.nests for u in n.uses if any(axis in row.names for row in u.index)}
-        return frozenset(n for n in self.filling if self.plan.stages[n].buffer not in reads)
+        return frozenset(n for n in self.in_pieces if self.plan.stages[n].buffer not in reads)
 
     def _level_body(self, d: int, env: Env, members: Members) -> None:
         if d == len(self.plan.order):
@@ -161,16 +158,16 @@ class Walk:
         peel_post = any(plan.having(e, post) for e in inner)
         if pre and not peel_pre:
             self.level(d + 1, env, pre)
-        full, was = self._full(axis), self.filling
+        full, was = self._full(axis), self.in_pieces
         parts = self._parts(d, env[axis][1], bool(full))
         for number, (part, held) in enumerate(parts):
             if number == 1:
-                self.filling -= full
+                self.in_pieces -= full
             following = number + 1 < len(parts) and parts[number + 1][0].count == 1
             first = pre if peel_pre and number == 0 else ()
             last = post if peel_post and number == len(parts) - 1 else ()
             self._segment(d, env, axis, part, held, first, have, last, following)
-        self.filling = was
+        self.in_pieces = was
         if post and not peel_post:
             self.level(d + 1, env, post)
 
@@ -287,39 +284,21 @@ class Walk:
         self.lives.leaf = frozenset(members)
         steps = run.steps([c for i in members for c in self._calls(i, env)])
         calls = [c for step in steps for c in step]
-        wider = run.data.wider = {} if self.clip is None else _wider(calls)
-        touched = [[t for own in tiles for t in (own, wider.get(own)) if t is not None] for _, _, _, tiles in calls]
-        last: dict[Tile, int] = {}
-        for at, tiles in enumerate(touched):
-            for t in tiles:
-                last[t] = at
+        several = len(run.system.units) > 1
+        block = run.data.block = BlockCalls(calls, clipped=self.clip is not None, several=several)
         crowded = self._crowded(calls)
-        run.data.later = {t: [] for t in last}
-        for at, tiles in reversed(list(enumerate(touched))):
-            for t in tiles:
-                run.data.later[t].append(at)
-        done = 0
         self.lives.begin(calls)
-        run.data.turns = turns = Turns(len(calls) if len(run.system.units) > 1 else 0)
         for step in steps:
-            begin, done = done, done + len(step)
-            turns.now = begin
-            for at in range(begin, done):
-                for t in touched[at]:
-                    run.data.later[t].pop()
+            begun = block.begin(len(step))
             try:
                 run.step(step)
             except NoSchedule as no:
                 no.nest = step[0][0].number if no.nest is None else no.nest
                 raise
-            self.lives.done = done
-            if turns.calls:
-                turns.use(run.data.state, [t for at in range(begin, done) for t in touched[at]])
-            for at in range(begin, done):
-                for t in dict.fromkeys(touched[at]):
-                    if last[t] == at:
-                        run.release(t, crowded)
-        run.data.later, run.data.wider, run.data.turns = {}, {}, Turns()
+            self.lives.done = begun.stop
+            for t in block.end(begun, run.data.state):
+                run.release(t, crowded)
+        run.data.block = BlockCalls()
         self.lives.begin([])
 
     def _crowded(self, calls: list[Call]) -> frozenset[str]:
@@ -384,22 +363,6 @@ class Walk:
         m: MappedAxis | None = nest.mapped.get(axis)
         size = 1 if m is None else (m.limit or n)
         return [(offset + i, min(size, n - i)) for i in range(0, n, max(1, size))]
-
-
-def _wider(calls: list[Call]) -> dict[Tile, Tile]:
-    """Of what calls read and none writes, which tile is the beginning of which longer one."""
-    read, written = dict[Tile, None](), set[str]()
-    for nest, _, _, tiles in calls:
-        for u, t in zip(nest.uses, tiles, strict=True):
-            if u.writes:
-                written.add(t.buffer)
-            else:
-                read[t] = None
-    longest: dict[object, Tile] = {}
-    for t in sorted(read, key=lambda t: -sum(t.shape)):
-        longest.setdefault((t.buffer, t.start, t.steps), t)
-    found = ((t, longest[t.buffer, t.start, t.steps]) for t in read if t.buffer not in written)
-    return {t: w for t, w in found if sum(a != b for a, b in zip(t.shape, w.shape, strict=True)) == 1}
 
 
 def _shared(nodes: list[Node]) -> tuple[Node, ...]:

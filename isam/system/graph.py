@@ -207,6 +207,10 @@ class System:
             self._users[instruction] = tuple(u for u in self.units.values() if instruction in u.runs)
         return self._users[instruction]
 
+    def clock_of(self, instruction: str) -> float:
+        """Cycles in a second of the fastest unit that executes it."""
+        return max(u.clock for u in self.units_of(instruction))
+
     @cached_property
     def _users(self) -> dict[str, tuple[Unit, ...]]:
         return {}  # by instruction, filled in as they are asked for: a unit runs more than a thousand

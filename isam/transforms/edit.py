@@ -148,9 +148,14 @@ def readable_whole(kernel: Kernel, buffer: str, at: int) -> bool:
     return any(own >> i & 1 for own in around for i in full)
 
 
+def axis_of(row: Affine) -> str:
+    """The name that the row consists of, or '' when it is anything else."""
+    return row.terms[0][0] if not row.const and len(row.terms) == 1 and row.terms[0][1] == 1 else ""
+
+
 def lone(row: Affine) -> bool:
     """Is the index a single name, as it stands?"""
-    return not row.const and len(row.terms) == 1 and row.terms[0][1] == 1
+    return bool(axis_of(row))
 
 
 def together(kernel: Kernel, *at: int) -> bool:

@@ -82,6 +82,16 @@ def test_the_places_that_contributors_are_sent_to_exist() -> None:
     assert not [n for n in names if not re.search(rf"^(?:\w+, )*{n}\b", code, re.MULTILINE)]
 
 
+def test_the_modules_that_pages_name_exist() -> None:
+    top = DOCS.parent
+    known = {p.relative_to(top).as_posix() for f in ("isam", "tests", "benchmarks", "examples")
+             for p in (top / f).rglob("*.py")}  # fmt: skip
+    pages = [*top.glob("*.md"), *DOCS.rglob("*.md"), *(top / "isam").rglob("*.md")]
+    named = {(p.name, m) for p in pages for m in re.findall(r"`([\w/]+\.py)`", p.read_text(encoding="utf-8"))}
+    assert len(named) > 100
+    assert not {(p, m) for p, m in named if not any(f"/{k}".endswith(f"/{m}") for k in known)}
+
+
 def test_every_part_of_the_design_belongs_to_a_stage() -> None:
     page = (DOCS / "design.md").read_text(encoding="utf-8").partition("| stage | part |")[2].partition("\n\n")[0]
     stages = [row.split("|")[1].strip() for row in page.splitlines()[2:]]

@@ -9,7 +9,7 @@ import pytest
 from isam.approach.choice import Approach, Choice, Trace
 from isam.approach.shipped.greedy import Greedy, Locality
 from isam.approach.shipped.strategies import Beam, BestFirst, Exhaustive, MonteCarlo, Random
-from isam.compiler.alternatives import WATCH, Made, Otherwise
+from isam.compiler.alternatives import WATCH, MadeSchedule, Otherwise
 from isam.compiler.job import Job, Refused
 from isam.compiler.stages import new_job, run_stages
 from isam.cost.timeline import timeline
@@ -46,7 +46,7 @@ class Watched(Exhaustive):
     """Remembers what was made."""
 
     tries = 25
-    seen: tuple[Made, ...] = ()
+    seen: tuple[MadeSchedule, ...] = ()
 
     def schedule(self, choice: Choice) -> Any:
         self.seen = choice.context["_made"]

@@ -19,7 +19,7 @@ from isam.approach.shipped.greedy import Greedy
 from isam.diagnostics import fail
 
 if TYPE_CHECKING:
-    from isam.compiler.alternatives import Made, Otherwise
+    from isam.compiler.alternatives import MadeSchedule, Otherwise
     from isam.mapper.space import Expansion, State
 
 
@@ -49,7 +49,7 @@ class Strategy(Greedy):
     def _next(self, steps: list[Expansion], states: tuple[State[Any], ...]) -> Expansion:
         raise NotImplementedError
 
-    def _other(self, ways: list[Otherwise], made: tuple[Made, ...]) -> Otherwise:
+    def _other(self, ways: list[Otherwise], made: tuple[MadeSchedule, ...]) -> Otherwise:
         """Of the quickest schedule what is predicted to cost least."""
         return min(ways, key=lambda w: (w.made.seconds, w.ratio))
 
@@ -100,7 +100,7 @@ class Beam(Strategy):
         inside = [e for e in steps if e.state.number in kept]
         return min(inside or steps, key=lambda e: (len(e.state.steps), e.state.look.distance, e.state.number))
 
-    def _other(self, ways: list[Otherwise], made: tuple[Made, ...]) -> Otherwise:
+    def _other(self, ways: list[Otherwise], made: tuple[MadeSchedule, ...]) -> Otherwise:
         """One way of each of the ``width`` quickest in turn."""
         kept = {m.number for m in sorted(made, key=lambda m: m.seconds)[: self.width]}
         tried: dict[int | None, int] = {}
@@ -134,7 +134,7 @@ class MonteCarlo(Strategy):
         at = self._descend([s.parent for s in states], [_value(s, least) for s in states], set(untried))
         return random.Random(f"{self.seed} {len(states)}").choice(untried[at])
 
-    def _other(self, ways: list[Otherwise], made: tuple[Made, ...]) -> Otherwise:
+    def _other(self, ways: list[Otherwise], made: tuple[MadeSchedule, ...]) -> Otherwise:
         untried: dict[int, list[Otherwise]] = {}
         for w in ways:
             untried.setdefault(w.made.number, []).append(w)
@@ -178,7 +178,7 @@ class Exhaustive(Strategy):
     def _next(self, steps: list[Expansion], states: tuple[State[Any], ...]) -> Expansion:
         return min(steps, key=lambda e: len(e.state.steps))
 
-    def _other(self, ways: list[Otherwise], made: tuple[Made, ...]) -> Otherwise:
+    def _other(self, ways: list[Otherwise], made: tuple[MadeSchedule, ...]) -> Otherwise:
         return min(ways, key=lambda w: (len(w.made.script), w.ratio))
 
 
@@ -199,7 +199,7 @@ class Random(Strategy):
     def _next(self, steps: list[Expansion], states: tuple[State[Any], ...]) -> Expansion:
         return random.Random(f"{self.seed} {len(states)} {len(steps)}").choice(steps)
 
-    def _other(self, ways: list[Otherwise], made: tuple[Made, ...]) -> Otherwise:
+    def _other(self, ways: list[Otherwise], made: tuple[MadeSchedule, ...]) -> Otherwise:
         return random.Random(f"{self.seed} {len(made)} {len(ways)}").choice(ways)
 
 

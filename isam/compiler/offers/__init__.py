@@ -39,16 +39,18 @@ class Offer:
     why: str
 
 
+def _looped(of: Subject) -> bool:
+    return any(True for _ in recurrences(of.kernel.body))
+
+
 def _recurs(of: Subject) -> bool:
     """Where loops recur, on machines with a memory that is filled ahead."""
-    near = any(m.scratchpad for m in of.system.memories.values())
-    return near and any(True for _ in recurrences(of.kernel.body))
+    return _looped(of) and any(m.scratchpad for m in of.system.memories.values())
 
 
 def _keeps(of: Subject) -> bool:
     """Where loops recur, on machines that keep values near a unit."""
-    near = any(m.fetched for m in of.system.memories.values())
-    return near and any(True for _ in recurrences(of.kernel.body))
+    return _looped(of) and any(m.fetched for m in of.system.memories.values())
 
 
 def _cached(of: Subject) -> bool:

@@ -12,12 +12,12 @@ from isam.compiler.offers.way import StepRefused, Way
 from isam.ir.affine import Affine
 from isam.ir.kernel import Access, Kernel, Statement
 from isam.mapper.space import Step
-from isam.transforms.edit import accesses
+from isam.transforms.edit import accesses, axis_of
 from isam.transforms.law import Site
 from isam.transforms.staging import viewable
 from isam.transforms.structure.axes import joined
 from isam.transforms.structure.fuse import FuseAxes, FuseDimensions
-from isam.transforms.structure.rows import axis_of, inside, users
+from isam.transforms.structure.rows import inside, users
 
 
 def longer_row(kernel: Kernel, at: int, outer: str, inner: str) -> tuple[Step, ...]:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 
 from isam.scheduler.plan import Group, Plan, in_order
 from isam.scheduler.plans.boxes import NOTHING, Lasting
-from isam.scheduler.plans.conflicts import spread
+from isam.scheduler.plans.conflicts import best_with_conflicts
 from isam.scheduler.plans.dealing import Dealing
 from isam.scheduler.plans.fed import fed
 from isam.scheduler.plans.hierarchy import Level, deep
@@ -38,21 +38,21 @@ def plans(
     lasting: Lasting = NOTHING,
     dealing: Dealing | None = None,
     near: Collection[str] = (),
-    meeting: Mapping[str, int] = NOWHERE,
+    gathering: Mapping[str, int] = NOWHERE,
 ) -> tuple[list[Plan], list[float]]:
     """Plans for a group, the plainest first: one call per innermost iteration, loops as the kernel states them.
     ``dealing``: the one that they have where a memory lies on the way, if that is given; ``near``: what is at home
-    near; ``meeting``: bytes of memories for results that meet there on their way home."""
+    near; ``gathering``: bytes of memories for results that meet there on their way home."""
     main = group.main
     out: list[tuple[Plan, float]] = [(plain(group), UNWEIGHED)]
     if operand_memories(main, system):
         most, apart = (CACHED, across(group, main)) if capacities(system) else (MOST, [])
         beside = passing(group, main, system)
         found = blocks(main, system, least(group, main), apart, beside, fed(main, system, routes, 1))
-        found = spread(found, group, main, system, bindable, most)
+        found = best_with_conflicts(found, group, main, system, bindable, most)
         ways: list[tuple[Plan, float]] = []
         for memory in between(main, system, routes):
-            if memory.name in meeting and (deeper := _deeper(group, system, routes, memory, near, meeting)):
+            if memory.name in gathering and (deeper := _deeper(group, system, routes, memory, near, gathering)):
                 ways += deeper
                 continue
             kept = lasting if lasting.memory in ("", memory.name) else NOTHING
@@ -70,15 +70,15 @@ def plans(
 
 
 def _deeper(group: Group, system: System, routes: Routes, memory: Memory, near: Collection[str],
-            meeting: Mapping[str, int]) -> list[tuple[Plan, float]]:  # fmt: skip
+            gathering: Mapping[str, int]) -> list[tuple[Plan, float]]:  # fmt: skip
     """Plans with outer blocks in a memory, where others lie behind it."""
     if not deep(group, system, routes, memory):
         return []
 
     def inside(block: Group, view: System) -> list[tuple[Plan, float]]:
-        found, costs = plans(block, view, routes, frozenset(), near=near, meeting=meeting)
-        clock = max(u.clock for u in view.units_of(block.main.instruction.name))
+        found, costs = plans(block, view, routes, frozenset(), near=near, gathering=gathering)
+        clock = view.clock_of(block.main.instruction.name)
         each = 1.0 if between(block.main, view, routes) else 1 / clock  # of what costs are in: seconds, or cycles
         return [(p, c * each) for p, c in zip(found, costs, strict=True)]
 
-    return Level(group, system, routes, memory, meeting[memory.name], frozenset(near)).plans(inside)
+    return Level(group, system, routes, memory, gathering[memory.name], frozenset(near)).plans(inside)

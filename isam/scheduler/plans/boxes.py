@@ -135,7 +135,7 @@ def placements(
         whole = {b: x for b, x in boxes.items() if x.readable == 1}
         if whole and len(whole) < len(boxes):
             yield whole
-    may, others = [b for b in uses if b in lasting.buffers], beside(group, machine.main, lasting)
+    may, others = [b for b in uses if b in lasting.buffers], staying_beside(group, machine.main, lasting)
     near = {b: x for b, u in others.items() if (x := _staying(group, u, order, dealt, machine)).readable == 1}
     for some in (c for n in range(0 if near else 1, len(may) + 1) for c in combinations(may, n)):
         far = near | {b: _staying(group, uses[b], order, dealt, machine) for b in some}
@@ -165,7 +165,7 @@ def in_pieces(
     return out if out != boxes else None
 
 
-def beside(group: Group, main: Nest, lasting: Lasting) -> dict[str, Use]:
+def staying_beside(group: Group, main: Nest, lasting: Lasting) -> dict[str, Use]:
     """Operands of other nests than the main one that may stay."""
     mine = {u.buffer for u in main.uses}
     return {u.buffer: u for n in group.nests for u in n.uses

@@ -12,7 +12,7 @@ from isam.ir.dtype import size_of
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plan import Group
 from isam.scheduler.plans.register import axes_of
-from isam.scheduler.plans.traffic import WORTH_PACKING, beside, brought, needed, outside, pace, volume
+from isam.scheduler.plans.traffic import WORTH_PACKING, boxes_held, brought, call_rate, needed, outside, volume
 from isam.system.graph import System
 from isam.system.hierarchy import HIDDEN, SHARE, beyond, capacities, levels, near_cache
 
@@ -42,7 +42,7 @@ def slowed(
     if not speed or not vector:
         return 1.0
     lengths, room = {a: main.length(a) for a in (*main.reduced, *vector)}, SHARE * near_cache(system)
-    share, side = 0.0, beside(main, vector[-1], width)
+    share, side = 0.0, boxes_held(main, vector[-1], width)
     for u in (u for u in brought(main) if vector[-1] in axes_of(u)):
         again, element = outside(main, u, width), size_of(u.dtype) * side
         if prod(lengths.get(a, 1) for a in axes_of(u)) * element <= room:
@@ -93,7 +93,7 @@ def cache_blocks(
     axis, along = max(reduced, key=main.length), vector[-1]
     held = [u for u in brought(main) if along in axes_of(u)]
     shared = frozenset().union(*map(axes_of, held)) - {axis, along}
-    others = prod(main.length(a) for a in (*reduced, *vector) if a in shared) * beside(main, along, width)
+    others = prod(main.length(a) for a in (*reduced, *vector) if a in shared) * boxes_held(main, along, width)
     column = others * max((size_of(u.dtype) for u in held), default=1)
     laid = any(u.buffer in bindable for u in held)  # once for all calls, in panels of the whole sum
     n, m, unit = main.length(axis), main.length(along), width[along]
@@ -144,7 +144,7 @@ class Waits:
         blocks = prod(ceil(main.length(a) / width[a]) for a in main.axes if a not in main.reduced)
         rate, cached = (speed, True) if rows <= 2 * near_cache(system) else beyond(rows, speed, system)
         self.rows, self.columns = rows / rate if rate else 0.0, main.length(along)
-        self.calls = main.calls() / pace(main, system)
+        self.calls = main.calls() / call_rate(main, system)
         self.hidden = HIDDEN * self.calls if cached else 0.0
         self.results = WAIT * blocks * sum(u.writes for u in main.uses)
 

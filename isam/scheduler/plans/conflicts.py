@@ -14,9 +14,9 @@ from isam.ir.dtype import size_of
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plan import Group
 from isam.scheduler.plans.cache import outer_blocks, slowed, streamed
-from isam.scheduler.plans.register import Block, axes_of, operand_memories, steps
+from isam.scheduler.plans.register import RegisterBlock, axes_of, operand_memories, steps
 from isam.scheduler.plans.sets import crowd
-from isam.scheduler.plans.traffic import pace, reads, volume
+from isam.scheduler.plans.traffic import call_rate, reads, volume
 from isam.system.graph import System
 from isam.system.hierarchy import HIDDEN, SHARE, levels
 
@@ -29,9 +29,9 @@ APART = 1 / 64  # relative cycles per call where results wait in memory for othe
 BROKEN = 2.0  # relative cycles per call on short rows from beyond the caches, several at a time (measured)
 
 
-def spread(
-    found: list[Block], group: Group, main: Nest, system: System, bindable: frozenset[str], most: int
-) -> list[Block]:
+def best_with_conflicts(
+    found: list[RegisterBlock], group: Group, main: Nest, system: System, bindable: frozenset[str], most: int
+) -> list[RegisterBlock]:
     """The best ``most`` blocks with what conflicts cost, best first; among equals those of few calls, which leave room
     for what passes between nests, then those along inner axes, whose elements lie together."""
     known, memories = levels(system), operand_memories(main, system)
@@ -41,14 +41,14 @@ def spread(
     passed, whole = gone_through(group, main), taken_whole(group, main)
     short = short_rows(passed, main, known[-1][0])
     near, speed = known[0][0], known[1][1] if len(known) > 1 else 0.0
-    given = speed / pace(main, system)  # bytes for each call
+    given = speed / call_rate(main, system)  # bytes for each call
     lines, cells = max(1, near // PERIOD), max(system.memories[m].limit for m in memories)
     outer: dict[tuple[tuple[str, int], ...], tuple[tuple[str, int], ...]] = {}  # by tiles
 
-    def cost(b: Block, most: float) -> float:
+    def cost(b: RegisterBlock, most: float) -> float:
         spilled = 1.0 if overlaps(main, b) > cells else 0.0
         broken = BROKEN if any(b.of(a) > 1 for a in short) else 0.0
-        waits = late(main, b, bindable) + (0.0 if passed else fetched(main, b, near, given))
+        waits = rows_late(main, b, bindable) + (0.0 if passed else fetched(main, b, near, given))
         width = {a: b.of(a) * main.unit(a) for a in main.axes if a not in main.reduced}
         crowded = sum(max(0.0, crowd(main, u, width) / (lines / BESIDE) - 1) for u in passed)
         apart = APART if any(b.of(a) * main.unit(a) < main.length(a) for a in whole) else 0.0
@@ -58,7 +58,7 @@ def spread(
         outer[b.tiles] = tuple(outer_blocks(group, main, width, system, bindable))
         return total * slowed(main, width, outer[b.tiles], system, bindable)
 
-    def rank(b: Block) -> tuple[float, ...]:
+    def rank(b: RegisterBlock) -> tuple[float, ...]:
         return b.cost, b.calls, *(-b.of(a) for a in inner)
 
     return [replace(b, outer=outer[b.tiles]) for b in cheapest(found, most, cost, rank)]
@@ -73,12 +73,15 @@ def taken_whole(group: Group, main: Nest) -> list[str]:
 
 
 def cheapest(
-    found: list[Block], most: int, cost: Callable[[Block, float], float], rank: Callable[[Block], tuple[float, ...]]
-) -> list[Block]:
+    found: list[RegisterBlock],
+    most: int,
+    cost: Callable[[RegisterBlock, float], float],
+    rank: Callable[[RegisterBlock], tuple[float, ...]],
+) -> list[RegisterBlock]:
     """The first ``most`` blocks by ``rank`` once each has its ``cost``, never below the one it comes with: what
     comes with more than all of these is left out unseen. A cost beyond its second argument, that of the last of them so
     far, may be told too low, but beyond that."""
-    out: list[Block] = []
+    out: list[RegisterBlock] = []
     worst: list[float] = []  # the costs of the best ones, negated, as a heap
     for b in sorted(found, key=lambda b: b.cost):
         last = -worst[0] if len(worst) == most else inf
@@ -115,7 +118,7 @@ def short_rows(passed: list[Use], main: Nest, cache: int) -> frozenset[str]:
     return frozenset(out)
 
 
-def overlaps(main: Nest, block: Block) -> int:
+def overlaps(main: Nest, block: RegisterBlock) -> int:
     """Registers for results, for what consecutive steps of a sum share of a window, and one for each other operand."""
     inner = next((a for a in reversed(main.axes) if a in main.reduced), None)
     total = block.calls
@@ -127,7 +130,7 @@ def overlaps(main: Nest, block: Block) -> int:
     return live
 
 
-def conflicts(main: Nest, block: Block, lines: int) -> float:
+def conflicts(main: Nest, block: RegisterBlock, lines: int) -> float:
     """Relative cycles per call: of windows that slide over what is read where it lies at every call, of results once
     per sum, of rows that are read element by element whenever one is. What else is read is laid out anew where that
     happens. ``lines``: of a set."""
@@ -149,7 +152,7 @@ def by_element(main: Nest, use: Use) -> bool:
     return bool(last) and last[0] in main.reduced and not any(a in main.mapped for a in axes_of(use))
 
 
-def late(main: Nest, block: Block, bindable: frozenset[str]) -> float:
+def rows_late(main: Nest, block: RegisterBlock, bindable: frozenset[str]) -> float:
     """Relative cycles per call for rows that are read where they lie, several in turns: those of a wide block."""
     width = {a: block.of(a) * main.unit(a) for a in main.axes}
     along = next((a for a in reversed(main.axes) if a in main.mapped and a not in main.reduced), "")
@@ -157,7 +160,7 @@ def late(main: Nest, block: Block, bindable: frozenset[str]) -> float:
     return LATE if any(width[along] * size_of(u.dtype) > AHEAD for u in rows) else 0.0
 
 
-def fetched(main: Nest, block: Block, near: int, given: float) -> float:
+def fetched(main: Nest, block: RegisterBlock, near: int, given: float) -> float:
     """Relative cycles per call for panels that do not stay in the nearest cache, of ``near`` bytes, and are read nearly
     as fast as the next one gives them, or faster; ``given``: so many bytes in the time of a call, 0 if not known."""
     width = {a: block.of(a) * main.unit(a) for a in main.axes if a not in main.reduced}

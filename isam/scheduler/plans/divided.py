@@ -12,14 +12,15 @@ from isam.ir.dtype import size_of
 from isam.scheduler.edges import gathers, worth_joining
 from isam.scheduler.nests import Use
 from isam.scheduler.plans.register import live, together, unroll_order
-from isam.scheduler.plans.rotation import Brought, near, pace
+from isam.scheduler.plans.rotation import Brought, least_step, near
 from isam.scheduler.plans.traffic import brought
 from isam.scheduler.trim import even_segments
 from isam.system.graph import COUNTED
 
 if TYPE_CHECKING:
+    from isam.scheduler.edges import EdgeCost
     from isam.scheduler.plans.dealing import Dealing
-    from isam.scheduler.plans.estimate import Edge, Machine
+    from isam.scheduler.plans.estimate import Machine
 
 
 class Divided:
@@ -69,7 +70,7 @@ class Divided:
         """Seconds of the calls of one instance, ``unrolled`` steps in an iteration (None: no loop is around a block),
         each as soon as its operands are there; members of a cluster share those of a register block."""
         if unrolled not in self._compute:
-            paced = sum(n * max(self.step(t), pace(self, t, unrolled)) for n, t in self.blocks)
+            paced = sum(n * max(self.step(t), least_step(self, t, unrolled)) for n, t in self.blocks)
             self._compute[unrolled] = paced * self.steps
         return self._compute[unrolled]
 
@@ -144,7 +145,7 @@ class Divided:
         return brought(self.main)
 
     @cached_property
-    def brought(self) -> list[tuple[Use, Edge]]:
+    def brought(self) -> list[tuple[Use, EdgeCost]]:
         """Those that moves bring from home to the memory, with what brings them."""
         away = [u for u in self.read if u.buffer not in self.machine.near]
         return [(u, edge) for u in away if (edge := self.machine.inward(u.dtype)) is not None]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from isam.classes import dataclass
 from isam.ir.dtype import size_of
-from isam.scheduler.edges import Edge, along, quickest
+from isam.scheduler.edges import EdgeCost, along, quickest
 from isam.scheduler.move import moves_of
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plans.register import Room
@@ -38,7 +38,7 @@ class Machine:
     memory: Memory
     near: frozenset[str] = frozenset()
     passing: Mapping[str, int] = field(default_factory=dict, compare=False)
-    _home: dict[tuple[str, str], list[Edge]] = field(default_factory=dict, compare=False)
+    _home: dict[tuple[str, str], list[EdgeCost]] = field(default_factory=dict, compare=False)
 
     @cached_property
     def room(self) -> Room:
@@ -48,17 +48,13 @@ class Machine:
     @cached_property
     def call(self) -> float:
         """Seconds of one full call on one unit."""
-        instruction, units = self.main.instruction, self.system.units_of(self.main.instruction.name)
-        lengths = {i: self.main.unit(k) for i, k in self.main.mapping.axes if k in self.main.extents}
-        cycles = instruction.cost.cycles(instruction.sizes_of(lengths))
-        return cycles / max(u.clock for u in units)
+        return self.main.cycles / self.system.clock_of(self.main.instruction.name)
 
     @cached_property
     def latency(self) -> float:
         """Seconds until the results of one full call are there."""
-        cost = self.main.instruction.cost
-        behind = max(0.0, (cost.latency or 0.0) - cost.interval)
-        return self.call + behind / max(u.clock for u in self.system.units_of(self.main.instruction.name))
+        instruction = self.main.instruction
+        return self.call + instruction.cost.behind / self.system.clock_of(instruction.name)
 
     @cached_property
     def units(self) -> frozenset[str]:
@@ -93,18 +89,18 @@ class Machine:
             asks[alike] = lcm(asks.get(alike, 1), max(1, i.contract(source.name).align))
         return lcm(memory.access, asks.get(True, asks.get(False, 1)))
 
-    def way_home(self, source: str, dtype: str) -> list[Edge]:
+    def way_home(self, source: str, dtype: str) -> list[EdgeCost]:
         """What results of a type pass on their way home."""
         if (source, dtype) not in self._home:
             path = self.routes.of(source, self.system.home, dtype) or ()
             self._home[source, dtype] = along(self.system, path, dtype)
         return self._home[source, dtype]
 
-    def inward(self, dtype: str) -> Edge | None:
+    def inward(self, dtype: str) -> EdgeCost | None:
         """The quickest move of elements of a type from home to the memory."""
         return self.edge(self.system.home, self.memory.name, dtype)
 
-    def edge(self, source: str, target: str, dtype: str) -> Edge | None:
+    def edge(self, source: str, target: str, dtype: str) -> EdgeCost | None:
         """The quickest move of elements of a type along an edge."""
         return quickest(self.system, source, target, dtype)
 
@@ -258,7 +254,7 @@ class Estimate:
         some = ((u, e, x) for u, e, x in boxed if x is not None and x.readable < 1)
         return [(e.issuer, (1 - x.readable) * e.seconds(*self.of.tiles(u), self.of.instances)) for u, e, x in some]
 
-    def _from_home(self) -> list[tuple[Use, Edge, float]]:
+    def _from_home(self) -> list[tuple[Use, EdgeCost, float]]:
         """What brings each operand, and its seconds: in boxes, or tile by tile whenever a block wants it."""
         out = []
         for u, edge in self.of.brought:

@@ -36,7 +36,7 @@ def fed(nest: Nest, system: System, routes: Routes, instances: int) -> Fed | Non
     memory, or a cache, lies between, and where calls take no time to compare with."""
     if system.caches or not nest.cycles:
         return None
-    call = nest.cycles / max(u.clock for u in system.units_of(nest.instruction.name))
+    call = nest.cycles / system.clock_of(nest.instruction.name)
     brought, left = list[tuple[str, float] | None](), list[tuple[str, float] | None]()
     for u in nest.uses:
         brought.append(None)

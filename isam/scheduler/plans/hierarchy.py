@@ -19,7 +19,7 @@ from isam.classes import dataclass
 from isam.ir.dtype import size_of
 from isam.once import once
 from isam.schedule.literals import is_literal
-from isam.scheduler.edges import Edge, along, quickest
+from isam.scheduler.edges import EdgeCost, along, quickest
 from isam.scheduler.laid_out import box_room
 from isam.scheduler.nests import Use
 from isam.scheduler.plan import USED, Gathered, Group, Plan
@@ -40,7 +40,7 @@ PART = 4  # of a memory, one is for results that meet there
 
 
 @dataclass(frozen=True)
-class Outer:
+class OuterLoops:
     """Outer loops and what they bring: ``boxes`` per buffer, ``gathered``: results that meet below ``depth``
     loops, and whether these are begun already; ``busy``: seconds of moves from home and back, per issuer; ``waited``:
     those that nothing hides; ``blocks``: how often what is inside is carried out; ``again``: seconds of bringing
@@ -94,7 +94,7 @@ def _seen_from(system: System, memory: str) -> System:
                    replicas={n: r for n, r in system.replicas.items() if n != own})  # fmt: skip
 
 
-def meeting(groups: Sequence[Group], system: System, routes: Routes) -> dict[str, int]:
+def gathering_room(groups: Sequence[Group], system: System, routes: Routes) -> dict[str, int]:
     """Per memory behind which others with addresses lie, on the way of something that groups read, the bytes that are
     kept for results that meet there."""
     out: dict[str, int] = {}
@@ -168,8 +168,7 @@ class Level:
     def compute(self) -> float:
         """Seconds of the calls of the main nest, on all instances of all units."""
         main, name = self.group.main, self.group.main.instruction.name
-        clock = max(u.clock for u in self.system.units_of(name))
-        return main.calls() * main.cycles / clock / self.system.spread(name)[1]
+        return main.calls() * main.cycles / self.system.clock_of(name) / self.system.spread(name)[1]
 
     def plans(self, inside: Inside) -> list[tuple[Plan, float]]:
         """Plans with outer blocks whose boxes lie in the memory, with their predicted seconds. ``inside``: the plans of
@@ -184,10 +183,10 @@ class Level:
                     out.append((self.composed(outer, plan), self.predicted(outer, seconds)))
         return out
 
-    def outer_blocks(self) -> list[Outer]:
+    def outer_blocks(self) -> list[OuterLoops]:
         """Outer loops whose boxes fit the memory, and their results the room for these, those for which least is
         predicted first, each for blocks of other sizes. Of equally good ones the larger blocks come first."""
-        found: dict[object, tuple[float, Outer]] = {}
+        found: dict[object, tuple[float, OuterLoops]] = {}
         for order in orders(self.group):
             outer = self._outer(order)
             if outer is None:
@@ -199,7 +198,7 @@ class Level:
         best = ALIKE * min((s for s, _ in found.values()), default=0.0)
         return [o for _, o in sorted(found.values(), key=lambda f: (max(f[0], best), f[1].blocks, f[0]))]
 
-    def _outer(self, order: Order) -> Outer | None:
+    def _outer(self, order: Order) -> OuterLoops | None:
         """What loops bring; None where it does not fit."""
         depth = sum(a not in self.group.main.reduced for a, _ in order)
         boxes, gathered = self._boxes(order), self._gathered(order, depth)
@@ -220,7 +219,7 @@ class Level:
             waited += times * once
         again = (blocks - times) * self._begun(gathered)
         found = {b: self.results[b][0].reads for b in gathered}
-        return Outer(order, boxes, found, depth, busy, waited, blocks, again, whole)
+        return OuterLoops(order, boxes, found, depth, busy, waited, blocks, again, whole)
 
     def _boxes(self, order: Order) -> dict[str, Box] | None:
         """Boxes of what is read, each as far out as it does not change; None where they do not fit."""
@@ -257,7 +256,7 @@ class Level:
                 busy[edge.issuer] = busy.get(edge.issuer, 0.0) + edge.seconds(tiles, size, 1)
         return max(busy.values(), default=0.0)
 
-    def _edge(self, use: Use, source: str, target: str) -> Edge:
+    def _edge(self, use: Use, source: str, target: str) -> EdgeCost:
         found = quickest(self.system, source, target, use.dtype)
         assert found is not None, "asked before"
         return found
@@ -299,7 +298,7 @@ class Level:
             left[a] = min(n, left[a])
         return left
 
-    def _readable(self, outer: Outer, inner: Plan) -> bool:
+    def _readable(self, outer: OuterLoops, inner: Plan) -> bool:
         """Whether all that is brought on from the boxes of the memory, boxes of the next one or tiles, begins where an
         access may."""
         boxed, left = {s.buffer: s for s in inner.stages}, self._left((*outer.order, *inner.order))
@@ -316,7 +315,7 @@ class Level:
         count = max(self.system.replicas[d.group].count for d in plan.deals)
         return 2 * count * LINE <= (1 - USED) * self.memory.capacity
 
-    def composed(self, outer: Outer, inner: Plan) -> Plan:
+    def composed(self, outer: OuterLoops, inner: Plan) -> Plan:
         """A plan of a block inside outer loops."""
         around = inner.inside(outer.order, self.group)
         ahead = frozenset({len(outer.order) - 1} if any(x.double_buffered for x in outer.boxes.values()) else ())
@@ -325,7 +324,7 @@ class Level:
                        double_buffered=around.double_buffered | ahead, gathered=(*gathered, *around.gathered),
                        even=True)  # fmt: skip
 
-    def predicted(self, outer: Outer, inside: float) -> float:
+    def predicted(self, outer: OuterLoops, inside: float) -> float:
         """Seconds of a plan whose inside takes so many, once."""
         issuers = {m.issuer for m in self.view.moves}
         both = sum(t for u, t in outer.busy.items() if u in issuers)

@@ -13,14 +13,15 @@ from isam.schedule.literals import is_literal
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plan import Plan, is_product
 from isam.scheduler.plans.fed import fed
-from isam.scheduler.plans.register import ITERATION, Block, axes_of
+from isam.scheduler.plans.register import ITERATION, RegisterBlock, axes_of
 from isam.scheduler.routes import Routes
 from isam.system.graph import System
 
 CALLS = 256  # of a block that has whole rows: all of them are spelled out
 
 
-def with_whole_rows(plan: Plan, cost: float, block: Block, system: System, routes: Routes) -> list[tuple[Plan, float]]:
+def with_whole_rows(plan: Plan, cost: float, block: RegisterBlock, system: System,
+                    routes: Routes) -> list[tuple[Plan, float]]:  # fmt: skip
     """The plan, of which the ``block`` costs so much in all, and where home feeds the memories next to the units,
     without caches, the one with whole rows; with what each costs. A tile that moves between nests costs a call of the
     main one, as those that are brought for one do. Of products nothing is said: what they read again is more than what

@@ -29,7 +29,7 @@ NOTHING: Mapping[str, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
-class Block:
+class RegisterBlock:
     """How many tiles of each axis the innermost block holds, and the model's cost per call. ``outer``: the loops around
     all others, where these are known, as :func:`isam.scheduler.plans.cache.outer_blocks` says."""
 
@@ -175,37 +175,37 @@ def across(group: Group, main: Nest) -> list[Crossed]:
 def blocks(
     nest: Nest, system: System, floor: dict[str, int], apart: Sequence[Crossed] = (),
     beside: Mapping[str, int] = NOTHING, fed: Fed | None = None,
-) -> list[Block]:  # fmt: skip
+) -> list[RegisterBlock]:  # fmt: skip
     """Register blocks that fit, best predicted cost first, among equals without a sum those along inner axes, whose
     elements lie together; ``floor``: as :func:`least` says; ``apart``: as :func:`across` does; ``beside``: as
     :func:`passing`; ``fed``: what tiles cost beside calls, where that is known."""
     reducing = bool(nest.reduced) and prod(nest.length(a) for a in nest.reduced) > 1
-    costs = Costs(nest, Room(nest, system, beside), reducing, apart, fed)
+    costs = BlockCosts(nest, Room(nest, system, beside), reducing, apart, fed)
     limit = costs.room.outputs if reducing else min(costs.room.outputs, max([FEW, *(r.near for r in apart)]))
-    found: list[Block] = []
+    found: list[RegisterBlock] = []
     for tiles in costs.candidates(costs.axes, limit, floor):
         cost = costs.of(tiles)
         if cost is not None:
-            found.append(Block(tuple(sorted(tiles.items())), cost))
+            found.append(RegisterBlock(tuple(sorted(tiles.items())), cost))
     inner = [] if reducing else costs.axes[::-1]
     found.sort(key=lambda b: (b.cost, *(-b.of(a) for a in inner)))
     return found
 
 
-def completed(nest: Nest, system: System, given: dict[str, int]) -> Block | None:
+def completed(nest: Nest, system: System, given: dict[str, int]) -> RegisterBlock | None:
     """The best register block of a nest with a sum some of whose axes have their tiles already; None when none fits."""
-    costs = Costs(nest, Room(nest, system), True)
+    costs = BlockCosts(nest, Room(nest, system), True)
     free = [a for a in costs.axes if a not in given]
-    best: Block | None = None
+    best: RegisterBlock | None = None
     for tiles in costs.candidates(free, costs.room.outputs, {}):
         tiles |= {a: n for a, n in given.items() if a in costs.axes}
         cost = costs.of(tiles)
         if cost is not None and (best is None or cost < best.cost):
-            best = Block(tuple(sorted(tiles.items())), cost)
+            best = RegisterBlock(tuple(sorted(tiles.items())), cost)
     return best
 
 
-class Costs:
+class BlockCosts:
     """What register blocks of a nest cost, in relative cycles per useful call. ``reducing``: accumulators stay in the
     memories next to the unit; ``axes``: those that are not summed over; ``counts``: tiles along each; ``apart``: rows
     that vectors go across; ``fed``: as :func:`blocks` says."""

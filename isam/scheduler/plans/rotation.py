@@ -48,7 +48,7 @@ def near(of: Divided) -> list[Brought]:
     return out
 
 
-def pace(of: Divided, tiles: dict[str, int], unrolled: int | None) -> float:
+def least_step(of: Divided, tiles: dict[str, int], unrolled: int | None) -> float:
     """Seconds below which no step of a block of so many tiles goes, whatever calls and moves take. ``unrolled``: steps
     in an iteration of the loop around them, of which each takes the rooms that the one before took; None: no loop."""
     if not of.near:

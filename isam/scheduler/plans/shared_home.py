@@ -10,7 +10,7 @@ from isam.ir.dtype import size_of
 from isam.schedule.literals import is_literal
 from isam.scheduler.nests import Nest
 from isam.scheduler.plan import Group, Plan, StagedBox
-from isam.scheduler.plans.conflicts import spread
+from isam.scheduler.plans.conflicts import best_with_conflicts
 from isam.scheduler.plans.dealing import Dealing, dealings
 from isam.scheduler.plans.fed import fed
 from isam.scheduler.plans.kept import with_whole_rows
@@ -46,7 +46,7 @@ def side_by_side(group: Group, system: System, routes: Routes, bindable: frozens
         costs = fed(main, system, routes, prod(-(-group.length(a) // m) for a, m, _ in dealing))
         more = 0.0 if costs else n - min(fetched)
         found = blocks(main, system, least(part, main), beside=passing(part, main, system), fed=costs)
-        for block in spread(found, part, main, system, bindable, FEW):
+        for block in best_with_conflicts(found, part, main, system, bindable, FEW):
             cost = slower * block.cost * main.work()
             for mine, cycles in with_whole_rows(
                 blocked(part, main, block, system, bindable), cost, block, system, routes

@@ -14,7 +14,7 @@ from isam.scheduler.plan import Group, Members, Plan, one_order
 from isam.scheduler.plans.cache import outer_blocks
 from isam.scheduler.plans.pack import packs, repack, repacked
 from isam.scheduler.plans.register import (
-    Block,
+    RegisterBlock,
     Room,
     across,
     axes_of,
@@ -67,7 +67,7 @@ def product(nest: Nest, main: Nest) -> bool:
 
 
 @dataclass(frozen=True)
-class Rows:
+class FewRows:
     """A loop over a few rows of the main nest's block that some of the nests beside it have alone. ``own``: axes that
     they share with no other nest."""
 
@@ -86,14 +86,14 @@ class Rows:
         return plan.within(at, self.axis, self.block, self.members)
 
 
-def rows_apart(group: Group, main: Nest, width: dict[str, int], system: System) -> list[Rows]:
+def rows_apart(group: Group, main: Nest, width: dict[str, int], system: System) -> list[FewRows]:
     """Loops over a few rows for nests that work in other memories than those in which the main one sums: what it hands
     them comes through home anyway, and its block is more than theirs hold, all nests one after the other."""
     sums = {h for u in main.uses if u.writes for h in u.homes} - {system.home}
     strange = [not n.origin and sums.isdisjoint(h for u in n.uses for h in u.homes) for n in group.nests]
     theirs = {a for n, s in zip(group.nests, strange, strict=True) if not s for a in n.axes}
     out = []
-    for run in runs(group, strange, theirs) if sums else ():
+    for run in nests_in_a_row(group, strange, theirs) if sums else ():
         nests = [group.nests[i] for i in run]
         shared = [a for a in main.axes if all(a in n.axes and a not in n.reduced and n.unit(a) == 1 for n in nests)]
         axis = max(shared, key=lambda a: width.get(a, 1), default=None)
@@ -101,11 +101,11 @@ def rows_apart(group: Group, main: Nest, width: dict[str, int], system: System) 
         own = frozenset(a for n in nests for a in n.axes) - theirs
         few = TOGETHER // 2 if own else TOGETHER
         if axis is not None and calls > 2 * TOGETHER:
-            out.append(Rows(run, axis, max(1, width.get(axis, 1) * few // calls), own))
+            out.append(FewRows(run, axis, max(1, width.get(axis, 1) * few // calls), own))
     return out
 
 
-def runs(group: Group, some: list[bool], taken: set[str]) -> Iterator[Members]:
+def nests_in_a_row(group: Group, some: list[bool], taken: set[str]) -> Iterator[Members]:
     """Some nests of a group, those together that come one after the other and have the same axes, or one in common that
     is not ``taken``."""
     run: list[int] = []
@@ -122,7 +122,7 @@ def runs(group: Group, some: list[bool], taken: set[str]) -> Iterator[Members]:
 
 
 def alongside(
-    group: Group, main: Nest, per: dict[str, int], system: System, rows: list[Rows]
+    group: Group, main: Nest, per: dict[str, int], system: System, rows: list[FewRows]
 ) -> list[tuple[str, int]]:
     """Blocks of the axes that nests do not share with the main one, whose block ``per`` is given: of products the best
     register block, of others enough calls to hide their latency. ``rows``: loops that some have alone."""
@@ -144,7 +144,7 @@ def alongside(
     return order
 
 
-def blocked(group: Group, main: Nest, block: Block, system: System, bindable: frozenset[str]) -> Plan:
+def blocked(group: Group, main: Nest, block: RegisterBlock, system: System, bindable: frozenset[str]) -> Plan:
     """Register block inside cache blocks inside the remaining loops; operands read more than once are packed."""
     parallel = [a for a in main.axes if a not in main.reduced]
     reduced = [a for a in main.axes if a in main.reduced]
@@ -214,7 +214,7 @@ def last_axis(group: Group, main: Nest) -> str | None:
     return max(rows, key=rows.__getitem__, default=None)
 
 
-def _with(plan: Plan, rows: list[Rows]) -> Plan:
+def _with(plan: Plan, rows: list[FewRows]) -> Plan:
     for r in rows:
         plan = r.around(plan)
     return plan

@@ -19,19 +19,19 @@ from isam.scheduler.plans.boxes import (
     Box,
     Lasting,
     Order,
-    beside,
     box_bytes,
     direct,
     in_pieces,
     placements,
     staged_uses,
     stages,
+    staying_beside,
     trip_counts,
 )
 from isam.scheduler.plans.dealing import Dealing, dealings
 from isam.scheduler.plans.divided import Divided
 from isam.scheduler.plans.estimate import Estimate, Machine
-from isam.scheduler.plans.register import Block, axes_of, in_flight, passing, steps, unroll_order
+from isam.scheduler.plans.register import RegisterBlock, axes_of, in_flight, passing, steps, unroll_order
 from isam.scheduler.routes import Routes
 from isam.system.graph import Memory, System
 
@@ -69,7 +69,7 @@ def staged(
     main: Nest,
     system: System,
     routes: Routes,
-    blocks: list[Block],
+    blocks: list[RegisterBlock],
     memory: Memory,
     lasting: Lasting = NOTHING,
     dealing: Dealing | None = None,
@@ -88,7 +88,7 @@ def staged(
     chosen = [n for n in best if n not in least][: PAIRS - len(least)]
     out: dict[object, tuple[Plan, float, float]] = {}
     turns = set[object]()
-    others = beside(group, main, lasting)
+    others = staying_beside(group, main, lasting)
     for block, deals in (pairs[n] for n in best if n in least or n in chosen):
         width = _widths(main, block)
         divided = Divided(machine, width, deals)
@@ -154,7 +154,7 @@ def _plan(
     group: Group,
     main: Nest,
     order: Order,
-    block: Block,
+    block: RegisterBlock,
     deals: Dealing,
     boxes: dict[str, Box],
     memory: Memory,
@@ -174,23 +174,23 @@ def _idle_chunk(plan: Plan) -> bool:
                for d, a in enumerate(axes) if d >= plan.inner and a in plan.group.main.reduced)  # fmt: skip
 
 
-def _widths(main: Nest, block: Block) -> dict[str, int]:
+def _widths(main: Nest, block: RegisterBlock) -> dict[str, int]:
     """Elements of each parallel axis in a register block."""
     return {a: block.of(a) * main.unit(a) for a in main.axes if a not in main.reduced}
 
 
-def _rough(group: Group, machine: Machine, block: Block, deals: Dealing) -> tuple[float, float]:
+def _rough(group: Group, machine: Machine, block: RegisterBlock, deals: Dealing) -> tuple[float, float]:
     """Seconds near the unit, and of traffic with home, as if nothing stayed in the memory in between."""
     plan = Plan(group, tuple((a, n) for a, n, _ in deals), (), deals=tuple(d for _, _, d in deals))
     divided = Divided(machine, _widths(machine.main, block), deals)
     return Estimate(divided, plan, {}).inside, divided.streaming
 
 
-def _varied(machine: Machine, blocks: list[Block]) -> list[Block]:
+def _varied(machine: Machine, blocks: list[RegisterBlock]) -> list[RegisterBlock]:
     """The best blocks, those that bring the fewest tiles per call, and what lies between."""
     main = machine.main
 
-    def brought(block: Block) -> float:
+    def brought(block: RegisterBlock) -> float:
         per = dict(block.tiles)
         tiles = sum(prod(per.get(a, 1) for a in axes_of(u)) for u in main.uses if u.reads and not u.writes)
         return tiles / prod(per.values())
@@ -199,7 +199,7 @@ def _varied(machine: Machine, blocks: list[Block]) -> list[Block]:
     return list(dict.fromkeys(found))
 
 
-def _balanced(machine: Machine, blocks: list[Block]) -> list[Block]:
+def _balanced(machine: Machine, blocks: list[RegisterBlock]) -> list[RegisterBlock]:
     """Those that none beats both near the unit, where tiles want rooms, and in traffic with home, the quickest near the
     unit first."""
     main = machine.main
@@ -208,7 +208,7 @@ def _balanced(machine: Machine, blocks: list[Block]) -> list[Block]:
         divided = Divided(machine, _widths(main, b), ())
         several = _several(main, dict(b.tiles), machine.system) if main.reduced else None
         each.append((divided.inside(several), divided.streaming, n))
-    out, least = list[Block](), inf
+    out, least = list[RegisterBlock](), inf
     for _, traffic, n in sorted(each):
         if traffic < WORTH * least:
             out.append(blocks[n])
@@ -220,7 +220,7 @@ def _balanced(machine: Machine, blocks: list[Block]) -> list[Block]:
 def _orders(
     group: Group,
     main: Nest,
-    block: Block,
+    block: RegisterBlock,
     width: dict[str, int],
     deals: Dealing,
     system: System,

@@ -17,12 +17,12 @@ WORTH_PACKING = 4  # times an operand is read, from which on laying it out anew 
 def needed(main: Nest, width: dict[str, int], system: System) -> float:
     """Bytes per second that a register block reads of what its rows share."""
     calls = prod(-(-width[a] // main.unit(a)) for a in main.axes if a not in main.reduced)
-    return reads(main, width) * pace(main, system) / calls
+    return reads(main, width) * call_rate(main, system) / calls
 
 
-def pace(main: Nest, system: System) -> float:
+def call_rate(main: Nest, system: System) -> float:
     """Calls of a nest's instruction in a second, each of them of full size."""
-    return max(u.clock for u in system.units_of(main.instruction.name)) / main.cycles
+    return system.clock_of(main.instruction.name) / main.cycles
 
 
 def reads(main: Nest, width: dict[str, int]) -> int:
@@ -38,7 +38,7 @@ def brought(main: Nest) -> list[Use]:
     return [u for u in main.uses if u.reads and not u.writes and u.index and not is_literal(u.buffer)]
 
 
-def beside(main: Nest, along: str, width: dict[str, int]) -> int:
+def boxes_held(main: Nest, along: str, width: dict[str, int]) -> int:
     """How many boxes of what is read along an axis are held side by side: all that the loops inside one that reads them
     again go through. Axes of a register block of one row are outside the others."""
     loops = sorted((a for a in main.axes if a not in main.reduced and a not in main.mapped), key=lambda a: width[a] > 1)

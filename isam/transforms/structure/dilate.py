@@ -9,10 +9,10 @@ from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.ir.kernel import Access, Axis, Kernel, Statement
 from isam.ir.mismatch import Mismatch
-from isam.transforms.edit import accesses, fresh, names_in, readable_whole, splice
+from isam.transforms.edit import accesses, axis_of, fresh, names_in, readable_whole, splice
 from isam.transforms.law import Correspondence, NoSite, Rewrite, Site, Transform
 from isam.transforms.staging import box_copy
-from isam.transforms.structure.rows import axis_of, filled, moved, product_of, resized
+from isam.transforms.structure.rows import filled, moved, product_of, resized
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ from typing import Any
 from isam.ir.affine import Affine
 from isam.ir.kernel import Axis, Kernel, Statement
 from isam.ir.mismatch import Mismatch
-from isam.transforms.edit import accesses, fresh, names_in, splice
+from isam.transforms.edit import accesses, axis_of, fresh, names_in, splice
 from isam.transforms.law import Correspondence, NoSite, Rewrite, Site, Transform
 from isam.transforms.staging import Index, box_copy, reshaped, stageable
 from isam.transforms.structure.axes import axis_names, joined
-from isam.transforms.structure.rows import axis_of, inside
+from isam.transforms.structure.rows import inside
 
 
 class FuseDimensions(Transform):

@@ -7,9 +7,9 @@ from dataclasses import replace
 from isam.ir.affine import Affine
 from isam.ir.kernel import Access, Axis, Buffer, Domain, Kernel, Literal, Statement
 from isam.ir.mismatch import Mismatch
-from isam.transforms.edit import fresh, names_in, readable_whole, splice
+from isam.transforms.edit import axis_of, fresh, names_in, readable_whole, splice
 from isam.transforms.law import Correspondence, NoSite, Rewrite, Site, Transform
-from isam.transforms.structure.rows import axis_of, product_of
+from isam.transforms.structure.rows import product_of
 
 
 class Pad(Transform):

@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 from isam.ir.affine import Affine
 from isam.ir.kernel import Access, Axis, Buffer, Domain, Kernel, Statement
 from isam.ir.mismatch import Mismatch
-from isam.transforms.edit import Part, accesses, fresh, names_in, splice
+from isam.transforms.edit import Part, accesses, axis_of, fresh, names_in, splice
 from isam.transforms.law import Correspondence, NoSite, Rewrite, Site, Transform
 from isam.transforms.structure.axes import joined
-from isam.transforms.structure.rows import axis_of, inside, users
+from isam.transforms.structure.rows import inside, users
 
 Cut = tuple[int, Affine, bool]  # statement, condition, whether its part comes second
 

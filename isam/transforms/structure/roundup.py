@@ -12,11 +12,11 @@ from isam.ir.affine import Affine
 from isam.ir.dataflow import levels
 from isam.ir.kernel import Access, Axis, Buffer, Kernel, Literal, Source, Statement
 from isam.ir.mismatch import Mismatch
-from isam.transforms.edit import Part, accesses, fresh, names_in, splice, writers
+from isam.transforms.edit import Part, accesses, axis_of, fresh, names_in, splice, writers
 from isam.transforms.law import Correspondence, NoSite, Rewrite, Site, Transform
 from isam.transforms.staging import box_copy
 from isam.transforms.structure.axes import axis_names, joined
-from isam.transforms.structure.rows import axis_of, filled, resized
+from isam.transforms.structure.rows import filled, resized
 
 Wide = dict[str, int]  # buffers with the dimension that grows
 ZERO_OF_ZEROS = frozenset({"copy", "cast", "neg", "add", "sub", "mul", "max", "min"})

@@ -8,12 +8,7 @@ from dataclasses import replace
 from isam.ir.affine import Affine
 from isam.ir.kernel import Access, Axis, Buffer, Domain, Kernel, Literal, Statement
 from isam.ir.ranges import lower, nonnegative, upper
-from isam.transforms.edit import accesses, fresh, names_in, readers, together, writers
-
-
-def axis_of(row: Affine) -> str:
-    """The name that the row consists of, or '' when it is anything else."""
-    return row.terms[0][0] if not row.const and len(row.terms) == 1 and row.terms[0][1] == 1 else ""
+from isam.transforms.edit import accesses, axis_of, fresh, names_in, readers, together, writers
 
 
 def users(kernel: Kernel, buffer: str) -> tuple[int, ...]:

@@ -8,9 +8,9 @@ from dataclasses import replace
 from isam.ir.affine import Affine
 from isam.ir.kernel import Axis, Kernel, Statement
 from isam.ir.mismatch import Mismatch
-from isam.transforms.edit import accesses, fresh, names_in, splice
+from isam.transforms.edit import accesses, axis_of, fresh, names_in, splice
 from isam.transforms.law import Correspondence, Rewrite, Site, Transform
-from isam.transforms.structure.rows import axis_of, moved, product_of, resized
+from isam.transforms.structure.rows import moved, product_of, resized
 
 
 class Skew(Transform):

@@ -9,9 +9,9 @@ from isam.ir.affine import Affine
 from isam.ir.dtype import DTYPES
 from isam.ir.kernel import Access, Axis, Buffer, Domain, Kernel, Literal, Statement
 from isam.ir.mismatch import Mismatch
-from isam.transforms.edit import fresh, names_in, splice
+from isam.transforms.edit import axis_of, fresh, names_in, splice
 from isam.transforms.law import Correspondence, NoSite, Rewrite, Site, Transform
-from isam.transforms.structure.rows import axis_of, uncertain, used_axes
+from isam.transforms.structure.rows import uncertain, used_axes
 
 IDENTITY = {"add": 0, "mul": 1, "max": float("-inf"), "min": float("inf")}
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 from isam.ir.affine import Affine
 from isam.ir.kernel import Access, Kernel, Literal, Statement
 from isam.ir.mismatch import Mismatch
-from isam.transforms.edit import Part, is_full_box, readers, splice, together, writers, written_between
+from isam.transforms.edit import Part, axis_of, is_full_box, readers, splice, together, writers, written_between
 from isam.transforms.law import Correspondence, NoSite, Rewrite, Site, Transform
-from isam.transforms.structure.rows import axis_of, product_of, uncertain
+from isam.transforms.structure.rows import product_of, uncertain
 
 Pairs = dict[int, int]  # products with the sums of what they make
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import pytest
 
-from isam.cost.floor import floor, least
+from isam.cost.floor import floor, least_seconds
 from isam.cost.perfetto import trace
 from isam.cost.report import report
 from isam.cost.timeline import timeline
@@ -37,7 +37,7 @@ def test_no_schedule_is_faster_than_its_floor(name):
         assert schedule is not None
         late = {s.name: 3 for s in schedule.kernel.syms}
         assert floor(schedule, late).seconds <= timeline(schedule, late).seconds * (1 + 1e-12), (on.name, sizes)
-        assert least(job.cover, on) <= timeline(schedule, late).seconds * (1 + 1e-12), (on.name, sizes)
+        assert least_seconds(job.cover, on) <= timeline(schedule, late).seconds * (1 + 1e-12), (on.name, sizes)
 
 
 def test_what_is_made_when_constants_are_bound_takes_no_time_of_a_call():
@@ -45,7 +45,7 @@ def test_what_is_made_when_constants_are_bound_takes_no_time_of_a_call():
     schedule = compiled(parse_kernel(BOUND), {"M": 64, "N": 64, "K": 512}, simulated("sapphire-rapids"))
     calls = 4 * 4 * 512 / 32  # of 16 cycles at 3 GHz
     others = 4 * 4 + 64 * 4  # first values, roundings
-    assert calls * 16 / 3e9 <= least(schedule.cover, schedule.system) <= (calls * 16 + others) / 3e9
+    assert calls * 16 / 3e9 <= least_seconds(schedule.cover, schedule.system) <= (calls * 16 + others) / 3e9
 
 
 BOUND = """kernel product(M, N, K)
@@ -70,7 +70,7 @@ def test_what_is_made_of_many_constants_is_no_part_of_what_a_call_takes(on: str)
     assert job.schedule is not None
     assert any(isinstance(n, Issue) and n.nest is not None for n in distinct(job.schedule.bind))
     assert floor(job.schedule).seconds <= timeline(job.schedule).seconds
-    assert least(job.cover, job.system) <= timeline(job.schedule).seconds
+    assert least_seconds(job.cover, job.system) <= timeline(job.schedule).seconds
 
 
 SUMMED = """kernel summed(M, N, K)

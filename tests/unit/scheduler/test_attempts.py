@@ -13,6 +13,7 @@ from isam.ir.kernel import Kernel
 from isam.ir.text import parse_kernel
 from isam.schedule.tree import Place, Tile
 from isam.scheduler import build
+from isam.scheduler.block_calls import BlockCalls
 from isam.scheduler.dry import DryRun
 from isam.scheduler.handed_on import _Row
 from isam.scheduler.infeasible import Infeasible, NoSchedule
@@ -20,7 +21,6 @@ from isam.scheduler.lifetimes import Lifetimes
 from isam.scheduler.residency import Residency
 from isam.scheduler.routes import Routes
 from isam.scheduler.state import STAGED, Copy, Since
-from isam.scheduler.turns import Turns
 from tests.pipeline import compiled, simulated
 from tests.unit.scheduler.test_in_a_row import ALL, InARow, Nothing, made
 from tests.unit.scheduler.test_interchange import RUNNING
@@ -35,10 +35,9 @@ def begun(kernel: Kernel) -> DryRun:
 
 def said(data: Residency) -> dict[str, Any]:
     """What a residency says of where its walk stands."""
-    return {"state": data.state.signature(), "next": dict(data.state.next), "kept": set(data.kept),
+    return {"state": data.state.signature(), "next": dict(data.state.next), "panels": set(data.panels),
             "since": data.since, "fetched": dict(data.since.fetched), "written": dict(data.since.written),
-            "lifetimes": data.lifetimes, "later": data.later, "wider": data.wider, "turns": data.turns,
-            "unread": data.unread}  # fmt: skip
+            "lifetimes": data.lifetimes, "block": data.block, "unread": data.unread}  # fmt: skip
 
 
 @pytest.mark.parametrize("whole", [True, False], ids=["to its end", "no further"])
@@ -54,9 +53,8 @@ def test_an_attempt_leaves_all_as_it_was(whole: bool) -> None:
             since.write(tile)
             data.state.put(key, copy)
             data.state.next["spm"] = 32
-            data.since, data.lifetimes, data.turns, data.unread = Since(), Lifetimes(), Turns(3), frozenset({"x"})
-            data.later, data.wider = {tile: [1]}, {tile: tile}
-            data.kept.add(key)
+            data.since, data.lifetimes, data.block, data.unread = Since(), Lifetimes(), BlockCalls(), frozenset({"x"})
+            data.panels.add(key)
             if not whole:
                 raise NO
     except NoSchedule:

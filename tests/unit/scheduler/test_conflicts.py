@@ -20,15 +20,15 @@ from isam.ir.text import parse_kernel
 from isam.scheduler.plans.conflicts import (
     AHEAD,
     SLOWER,
+    best_with_conflicts,
     cheapest,
     conflicts,
     fetched,
-    late,
     overlaps,
-    spread,
+    rows_late,
     taken_whole,
 )
-from isam.scheduler.plans.register import Block, blocks, least
+from isam.scheduler.plans.register import RegisterBlock, blocks, least
 from isam.scheduler.plans.sets import values_of
 from isam.system.hierarchy import HIDDEN
 from tests.pipeline import compiled, simulated
@@ -126,8 +126,8 @@ def test_what_has_no_rows_is_blocked_along_three_axes():
     assert all(b.of("b") == 1 for b in found)
 
 
-def block(**tiles: int) -> Block:
-    return Block(tuple(sorted(tiles.items())), 1.0)
+def block(**tiles: int) -> RegisterBlock:
+    return RegisterBlock(tuple(sorted(tiles.items())), 1.0)
 
 
 def test_rows_on_the_same_set_are_counted():
@@ -149,7 +149,7 @@ def test_rows_and_columns_meet_on_the_same_set():
 def test_among_equals_blocks_go_along_rows():
     """Four rows or four columns cost the same; columns lie together."""
     group, system = seen(DEPTHWISE, {"H": 28, "W": 28, "C": 32}).group, simulated("host-avx512")
-    found = spread(blocks(group.main, system, {}), group, group.main, system, frozenset(), 4096)
+    found = best_with_conflicts(blocks(group.main, system, {}), group, group.main, system, frozenset(), 4096)
     pairs = {(b.of("h"), b.of("v"), b.of("c")): (n, b.cost) for n, b in enumerate(found)}
     for (h, v, c), (n, cost) in pairs.items():
         if h < v and (v, h, c) in pairs and pairs[v, h, c][1] == cost:
@@ -183,11 +183,11 @@ def test_rows_read_where_they_lie_are_as_many_as_a_set_holds():
     assert conflicts(few.main, block(i=8, j=2), 8) == 0
     assert conflicts(few.main, block(i=14, j=2), 8) == pytest.approx((14 / 8 - 1) / 2, abs=0.01)
     assert conflicts(few.main, block(i=28, j=1), 8) == pytest.approx(28 / 8 - 1, abs=0.01)
-    assert Block(literal_eval(few.taken.note.removeprefix("block ")), 0.0).of("i") <= 8
+    assert RegisterBlock(literal_eval(few.taken.note.removeprefix("block ")), 0.0).of("i") <= 8
     assert conflicts(seen(VECTORS, {"M": 280, "N": 32, "K": 2040}).main, block(i=28, j=1), 8) < 0.01
     many = seen(VECTORS, {"M": 280, "N": 128, "K": 2048})
     assert conflicts(many.main, block(i=14, j=2), 8) == pytest.approx((14 / 8 - 1) / 2, abs=0.01)
-    assert Block(literal_eval(many.taken.note.removeprefix("block ")), 0.0).of("i") <= 8
+    assert RegisterBlock(literal_eval(many.taken.note.removeprefix("block ")), 0.0).of("i") <= 8
     assert not any(s.buffer == "A" for s in many.taken.stages), "no copy keeps them apart"
 
 
@@ -227,9 +227,9 @@ def test_rows_that_are_read_in_turns_are_read_a_little_at_a_time():
     main = seen(VECTORS, {"M": 1, "N": 4096, "K": 64}).main
     matrix = next(u.buffer for u in main.uses if not u.writes and len(u.index) == 2 and "j" in u.index[1].names)
     fits = AHEAD // (4 * main.unit("j"))
-    assert late(main, block(j=fits), nobody) == 0 < late(main, block(j=fits + 1), nobody)
-    assert late(main, block(j=24), frozenset([matrix])) == 0
-    assert late(seen(VECTORS, {"M": 64, "N": 4096, "K": 64}).main, block(j=24), nobody) == 0, "read often: packed"
+    assert rows_late(main, block(j=fits), nobody) == 0 < rows_late(main, block(j=fits + 1), nobody)
+    assert rows_late(main, block(j=24), frozenset([matrix])) == 0
+    assert rows_late(seen(VECTORS, {"M": 64, "N": 4096, "K": 64}).main, block(j=24), nobody) == 0, "read often: packed"
 
 
 def test_few_rows_wait_for_panels_of_the_second_cache():
@@ -248,7 +248,7 @@ def test_few_rows_wait_for_panels_of_the_second_cache():
 @pytest.mark.parametrize("sizes", [(1024, 1024, 1024), (1500, 176, 1408)])
 def test_no_block_that_waits_is_taken(sizes):
     got = seen(VECTORS, dict(zip("MNK", sizes, strict=True)))
-    tiles = Block(literal_eval(got.taken.note.removeprefix("block ")), 0.0)
+    tiles = RegisterBlock(literal_eval(got.taken.note.removeprefix("block ")), 0.0)
     assert fetched(got.main, tiles, 32 << 10, 24.0) == 0
 
 
@@ -258,14 +258,14 @@ def test_the_cheapest_are_those_of_all(most):
     are told apart by rank."""
     for seed in range(20):
         draw = Random(seed)
-        found = [Block((("i", n),), float(draw.randrange(12))) for n in range(40)]
+        found = [RegisterBlock((("i", n),), float(draw.randrange(12))) for n in range(40)]
         more = {b.of("i"): float(draw.choice([0, 0, 1, 5])) for b in found}
 
-        def cost(b: Block, last: float = inf, more: dict[int, float] = more) -> float:
+        def cost(b: RegisterBlock, last: float = inf, more: dict[int, float] = more) -> float:
             half = b.cost + more[b.of("i")] / 2
             return half if half > last else b.cost + more[b.of("i")]
 
-        def rank(b: Block) -> tuple[float, ...]:
+        def rank(b: RegisterBlock) -> tuple[float, ...]:
             return b.cost, -b.of("i")
 
         every = sorted((replace(b, cost=cost(b)) for b in found), key=rank)[:most]
@@ -275,7 +275,7 @@ def test_the_cheapest_are_those_of_all(most):
 @pytest.mark.parametrize(("h", "c"), [(28, 256), (56, 128), (112, 32)])
 def test_the_block_taken_fits_registers_and_sets(h, c):
     got = seen(DEPTHWISE, {"H": h, "W": h, "C": c})
-    tiles = Block(literal_eval(got.taken.note.removeprefix("block ")), 0.0)
+    tiles = RegisterBlock(literal_eval(got.taken.note.removeprefix("block ")), 0.0)
     assert overlaps(got.main, tiles) <= 32
     assert conflicts(got.main, tiles, 8) == 0
 
@@ -284,4 +284,4 @@ def test_machines_without_caches_are_left_alone():
     got = seen(DEPTHWISE, {"H": 8, "W": 8, "C": 16}, "toy")
     system = simulated("toy")
     found = blocks(got.main, system, least(got.group, got.main))
-    assert spread(found, got.group, got.main, system, frozenset(), 64) == found[:64]
+    assert best_with_conflicts(found, got.group, got.main, system, frozenset(), 64) == found[:64]

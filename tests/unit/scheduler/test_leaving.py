@@ -7,7 +7,7 @@ import pytest
 
 from isam.ir.affine import Affine
 from isam.schedule.tree import Tile
-from isam.scheduler.edges import Edge, worth_joining
+from isam.scheduler.edges import EdgeCost, worth_joining
 from isam.scheduler.leaving import box_of
 from tests.unit.scheduler.test_access import scheduled, vectors
 from tests.unit.scheduler.test_begins import carried, elements
@@ -31,13 +31,13 @@ def test_without_a_setup_each_tile_passes_while_the_next_one_follows(sizes: dict
 
 
 def test_it_is_worth_what_set_ups_take_longer_than_the_way_to_where_they_gather():
-    quick, far = Edge("lsu", 1.0, 0.0, 0.0), Edge("dma", 40.0, 1 / 16, 0.0)
+    quick, far = EdgeCost("lsu", 1.0, 0.0, 0.0), EdgeCost("dma", 40.0, 1 / 16, 0.0)
     assert worth_joining(quick, far, 24, 64)
     assert not worth_joining(quick, far, 24, 64, moves=24)
-    assert not worth_joining(quick, Edge("dma", 1.0, 1 / 16, 0.0), 24, 64), "the way home is as long as its bytes take"
-    slow = Edge("lsu", 50.0, 0.0, 0.0)
+    assert not worth_joining(quick, EdgeCost("dma", 1.0, 1 / 16, 0.0), 24, 64), "home is as far as its bytes take"
+    slow = EdgeCost("lsu", 50.0, 0.0, 0.0)
     assert not worth_joining(slow, far, 24, 64), "it passes while the next one follows"
-    assert worth_joining(Edge("dma", 50.0, 0.0, 0.0), far, 24, 64), "one unit does both"
+    assert worth_joining(EdgeCost("dma", 50.0, 0.0, 0.0), far, 24, 64), "one unit does both"
 
 
 def tile(i: int, j: int, rows: int = 1, columns: int = 16, var: str = "i0") -> Tile:

@@ -22,7 +22,7 @@ from isam.schedule.serial import from_json, to_json
 from isam.schedule.touches import Touches
 from isam.schedule.tree import Issue, Loop, Node, Schedule, children, distinct
 from isam.scheduler.homes import LINE
-from isam.scheduler.next_block import TWICE, Spread, block_of, counted, runs, sweeps
+from isam.scheduler.next_block import TWICE, BlockRequests, counted, runs, sweeps, swept_block
 from isam.system.load import load_system
 from tests.pipeline import compiled, simulated
 from tests.systems.test_serpentine import CELL, NARROW
@@ -183,18 +183,18 @@ def test_a_block_is_what_iterations_share_nothing_of():
     s = made(PRODUCT, SIZES)
     loop = next(n for n in distinct(s.call) if isinstance(n, Loop) and n.axis == "j")
     ((base, touches),) = [(b, t) for b, t in Touches(s).of(loop.body).items() if b.name.startswith("B.")]
-    block = block_of(base.name, touches, loop)
+    block = swept_block(base.name, touches, loop)
     assert block is not None
     assert block.size == block.step == 4 * 1536 * loop.step
     assert block.sweeps == max(map(sweeps, touches)) > 1
     farther = [t._replace(offset=t.offset + Affine.of(loop.var, 4)) for t in touches]
-    assert block_of(base.name, [*touches, *farther], loop) is None, "two ways on"
+    assert swept_block(base.name, [*touches, *farther], loop) is None, "two ways on"
     wider = [t._replace(offset=t.offset + block.size) for t in touches]
-    assert block_of(base.name, [*touches, *wider], loop) is None, "of the next one, too"
+    assert swept_block(base.name, [*touches, *wider], loop) is None, "of the next one, too"
     still = [t._replace(offset=t.offset - Affine.of(loop.var, t.offset.coefficient(loop.var))) for t in touches]
-    assert block_of(base.name, still, loop) is None, "the same again"
+    assert swept_block(base.name, still, loop) is None, "the same again"
     once = [t._replace(inside=tuple(x for x in t.inside if x.size)) for t in touches]
-    assert block_of(base.name, once, loop) is None, "a single sweep"
+    assert swept_block(base.name, once, loop) is None, "a single sweep"
 
 
 def test_calls_of_a_run_lie_within_what_an_iteration_moves_on_by():
@@ -219,7 +219,7 @@ def test_loops_that_begin_anywhere_or_are_dealt_are_not_counted():
 def test_where_no_call_can_ask_the_loop_stays():
     s = made(PRODUCT, SIZES)
     loop = next(n for n in distinct(s.call) if isinstance(n, Loop) and n.axis == "j")
-    spread = Spread(loop, [], "l2")
+    spread = BlockRequests(loop, [], "l2")
     assert spread.made() == loop
     assert not spread.asked
 
@@ -273,8 +273,8 @@ def test_calls_that_move_otherwise_than_others_do_not_ask():
     loop = next(n for n in distinct(s.call) if isinstance(n, Loop) and n.axis == "j")
     (touches,) = [t for b, t in Touches(s).of(loop.body).items() if b.name.startswith("B.")]
     still = touches[-1]._replace(inside=tuple(x._replace(size=0) for x in touches[-1].inside))
-    block = block_of("B.b0", touches, loop)
+    block = swept_block("B.b0", touches, loop)
     assert block is not None
-    spread = Spread(loop, [replace(block, touches=[*touches[:-1], still])], "l2")
+    spread = BlockRequests(loop, [replace(block, touches=[*touches[:-1], still])], "l2")
     spread.wanted[id(still.issue)] = (block, still)
     assert spread.made() == loop

@@ -11,7 +11,7 @@ from isam.ir.text import parse_kernel
 from isam.schedule.tree import Issue, Loop, Schedule, distinct
 from isam.scheduler.nests import Nest, nests_of
 from isam.scheduler.plans.cache import cache_blocks, slowed
-from isam.scheduler.plans.traffic import beside, volume
+from isam.scheduler.plans.traffic import boxes_held, volume
 from isam.system.graph import System
 from isam.system.hierarchy import beyond
 from isam.system.load import load_system
@@ -73,7 +73,7 @@ WIDTHS = [({"q": 3, "i": 4, "t": 1}, 3), ({"q": 1, "i": 4, "t": 1}, 3), ({"q": 1
 @pytest.mark.parametrize(("width", "want"), WIDTHS)
 def test_panels_that_loops_inside_go_through_share_the_cache(width, want):
     """Loops of one row are outside those of blocks; ``t`` and ``i`` read the panels of every ``q`` again."""
-    assert beside(main_nest({"T": 8, "B": 32, "H": 64}), "j", {**width, "j": 32}) == want
+    assert boxes_held(main_nest({"T": 8, "B": 32, "H": 64}), "j", {**width, "j": 32}) == want
 
 
 def host(near: int = 1 << 20, far: float | None = None) -> System:

@@ -19,7 +19,7 @@ from isam.ir.dtype import ANY
 from isam.ir.instruction import Instruction
 from isam.ir.text import parse_kernel
 from isam.schedule.tree import Issue, distinct
-from isam.scheduler.move import moves_of, ways
+from isam.scheduler.move import moves_of, paths
 from isam.scheduler.nests import nests_of
 from isam.scheduler.plans.estimate import Machine
 from isam.scheduler.routes import Routes
@@ -74,7 +74,7 @@ def test_a_way_is_one_that_moves_of_the_type_lead_along():
     assert routes.of("dram", "ra", "i8") == ("dram", "fast", "ra")
     assert routes.of("dram", "ra", "f32") == ("dram", "sp", "ra")
     assert routes.of("dram", "fast", "f32") is None
-    assert [p.memories for p in ways(system, "dram", "ra", "f32")] == [("dram", "sp", "ra")]
+    assert [p.memories for p in paths(system, "dram", "ra", "f32")] == [("dram", "sp", "ra")]
     assert [m.by for m in moves_of(system, "dram", "fast", "i8")] == ["quick"]
     assert moves_of(system, "dram", "fast", "f32") == []
 
