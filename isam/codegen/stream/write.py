@@ -8,6 +8,9 @@ spelled out.
 
 An operand that a move without a command has brought is *fresh* at its first use: the command of that use brings it
 along. Iterations of a loop that do not begin alike are written apart until they do.
+
+What a call waits for (SCH-8) the hardware knows where its unit has ``hazards: resolved``; else ``facts: {stream: {wait:
+...}}`` says how it is written, before the call's own command.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from typing import Any
 
 from isam.classes import dataclass
 from isam.codegen.stream.template import Address, Value, filled, lines_of
+from isam.codegen.stream.waiting import Waiting
 from isam.diagnostics import fail
 from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
@@ -39,11 +43,11 @@ def stream(schedule: Schedule, expanded: bool | None = None) -> str:
         expanded = any(s.units[u].driver == "expanded" for u in units)
     if expanded and (n := steps(schedule.bind, {}, MOST) + steps(schedule.call, {}, MOST)) > MOST:
         raise fail("emission-long", f"{n} commands or more would have to be spelled out, {MOST} is the limit")
-    facts = s.facts.get("stream", {})
+    facts, waits = s.facts.get("stream", {}), Waiting(schedule)
     out = [f"# {schedule.kernel.name} on {s.name}"]
     for name, tree in (("bind", schedule.bind), ("call", schedule.call)):
         if tree != Seq():
-            w = Writer(schedule, expanded)
+            w = Writer(schedule, expanded, waits)
             w.node(tree, {}, {}, 0)
             out += [f".{name}", *w.lines, *map(str, facts.get("end", []))]
     return "\n".join(out) + "\n"
@@ -55,6 +59,7 @@ class Writer:
 
     schedule: Schedule
     expanded: bool
+    waits: Waiting
     lines: list[str] = field(default_factory=list)
     steady: dict[object, bool] = field(default_factory=dict)  # per loop and what is held before it
 
@@ -123,7 +128,7 @@ class Writer:
 
     def _tried(self, loop: Loop, scope: Mapping[str, Affine], held: Held, depth: int) -> tuple[list[str], Held]:
         """What an iteration would write, and leave."""
-        after, writer = dict(held), Writer(self.schedule, False, steady=self.steady)
+        after, writer = dict(held), Writer(self.schedule, False, self.waits, steady=self.steady)
         writer.node(loop.body, scope, after, depth)
         return writer.lines, after
 
@@ -168,8 +173,8 @@ class Writer:
                 raise fail("emission-name", f"'{ins.name}' has no '{word}' to write", ins.loc)
             return self._address(held[_place(by[name], scope)][0] if taken else self._begun(issue, by[name], scope))
 
-        for line in cases[case]:
-            self._line(depth, filled(line, lookup))
+        for line in (*self.waits.lines(step), *(filled(line, lookup) for line in cases[case])):
+            self._line(depth, line)
 
     def _begun(self, issue: Issue, o: Operand, scope: Mapping[str, Affine]) -> Operand:
         """An operand where it begins: of one that is filled around its tile, before that."""
