@@ -59,7 +59,8 @@ READING: dict[str, tuple[Part, ...]] = {
         ("Native code (`llvm/`)", "llvm/ llvm/lower llvm/walk llvm/irtext llvm/address llvm/share llvm/machine"),
         ("Templates of instructions", "llvm/template llvm/verbs llvm/reading llvm/judge llvm/lanes llvm/narrow"),
         ("Between registers and memory", "llvm/tiles llvm/vectors llvm/groups llvm/rows llvm/transposed llvm/woven"),
-        ("Streams of commands (`stream/`)", "stream/ stream/emit stream/write stream/waiting stream/template stream/judge"),
+        ("Streams of commands (`stream/`)",
+         "stream/ stream/emit stream/write stream/waiting stream/template stream/judge"),
         ("The strict simulator (`simulator/`)",
          "simulator/ simulator/execute simulator/run simulator/streams simulator/call simulator/body simulator/values "
          "simulator/memory simulator/registers simulator/together simulator/fault"),

@@ -1,4 +1,4 @@
-"""Streams for units that do not wait by themselves: commands carried out in any order that the text allows are right."""
+"""Streams for units that do not wait by themselves: carried out in any order that the text allows, they are right."""
 
 from __future__ import annotations
 
@@ -84,6 +84,7 @@ KERNEL = """kernel f(M, N)
     z[i, j] = t[i, j] + b[j]
 """
 UNIT = {"load": "ld", "store": "st", "vadd": "vec", "vmul": "vec"}
+DOES = {"load": np.array, "store": np.array, "vadd": np.add, "vmul": np.multiply}
 
 
 @dataclass
@@ -144,7 +145,7 @@ def carried_out(text: str, arrays: dict[str, np.ndarray], choose: random.Random)
         *sources, target, count = g.operands
         if not read:
             parts = [at(s, int(count)).copy() for s in sources]
-            results[u, n] = parts[0] if len(parts) == 1 else parts[0] + parts[1] if g.name == "vadd" else parts[0] * parts[1]
+            results[u, n] = DOES[g.name](*parts)
             busy[k] = u, n, True
         else:
             at(target, int(count))[:] = results.pop((u, n))
