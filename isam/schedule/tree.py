@@ -294,10 +294,12 @@ class Schedule:
 
     @once
     def in_turn(self) -> bool:
-        """Whether one call is done before the next one starts: one stream alone, which waits for nothing."""
+        """Whether calls need to wait for nothing: one stream alone, of hardware that waits for operands by itself."""
         nodes = [n for tree in (self.bind, self.call) for n in distinct(tree)]
         dealt = any(isinstance(n, Loop) and n.deal is not None for n in nodes)
-        return not dealt and len({self.system.stream_of(n.unit) for n in nodes if isinstance(n, Issue)}) < 2
+        units = {n.unit for n in nodes if isinstance(n, Issue)}
+        resolved = self.system.backend == "llvm" or all(self.system.units[u].hazards == "resolved" for u in units)
+        return not dealt and len({self.system.stream_of(u) for u in units}) < 2 and resolved
 
     def __str__(self) -> str:
         from isam.schedule.text import print_schedule

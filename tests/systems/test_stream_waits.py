@@ -12,6 +12,7 @@ import pytest
 
 import isam
 from isam.codegen.stream import stream
+from isam.cost.timeline import timeline
 from isam.diagnostics import IsamError
 from isam.schedule.tree import Issue, Node, Schedule, mapped
 from isam.system.load import load_system, parse_system
@@ -96,25 +97,25 @@ class Given:
     needs: dict[str, int] = field(default_factory=dict)
 
 
-def queues(text: str) -> dict[str, list[Given]]:
+def queues(text: str, units: dict[str, str]) -> dict[str, list[Given]]:
     """The commands of each unit, loops run through."""
-    out: dict[str, list[Given]] = {u: [] for u in ("ld", "st", "vec")}
+    out: dict[str, list[Given]] = {u: [] for u in units.values()}
     waits: dict[str, dict[str, int]] = {u: {} for u in out}
     for name, operands in commands(text):
         if name == "wait":
             unit, of, lag = operands
             waits[unit][of] = max(len(out[of]) - int(lag), waits[unit].get(of, 0))
         elif name != "halt":
-            unit = UNIT[name]
+            unit = units[name]
             out[unit].append(Given(name, operands, waits[unit]))
             waits[unit] = {}
     return out
 
 
-def carried_out(text: str, arrays: dict[str, np.ndarray], choose: random.Random) -> None:
+def carried_out(text: str, arrays: dict[str, np.ndarray], choose: random.Random, units: dict[str, str] = UNIT) -> None:
     """Units begin their commands in order, which take effect as late or early as drawn: what has begun and is not done
     has read nothing yet, or has read all and not written."""
-    given = queues(text)
+    given = queues(text, units)
     begun, done = dict.fromkeys(given, 0), {u: set[int]() for u in given}
     spad, busy = np.zeros(128, np.int32), list[tuple[str, int, bool]]()
     results: dict[tuple[str, int], np.ndarray] = {}
@@ -186,6 +187,11 @@ def test_without_one_of_its_waits_some_order_is_wrong(made: Schedule) -> None:
         assert not all(results(text.replace(line, ""), range(20))), line
 
 
+def alone(node: Node) -> Node:
+    """Calls that wait for nobody."""
+    return node.waiting(()) if isinstance(node, Issue) else mapped(node, alone)
+
+
 def refused(system_text: str, kernel: str = KERNEL, **sizes: int) -> list[tuple[str, bool]]:
     with pytest.raises(IsamError) as e:
         isam.compile(kernel, on=parse_system(system_text), sizes=sizes or {"M": 5, "N": 52})
@@ -228,10 +234,31 @@ def test_instances_have_no_names_in_commands() -> None:
     dealt = isam.compile("kernel c(N)\n  in a: f32[N]\n  out y: f32[N]\n  forall i < N\n    y[i] = a[i] + a[i]\n",
                          on=system, sizes={"N": 4096}).schedule  # fmt: skip
     assert isinstance(dealt, Schedule)
-
-    def alone(node: Node) -> Node:
-        return node.waiting(()) if isinstance(node, Issue) else mapped(node, alone)
-
     with pytest.raises(IsamError) as e:
         stream(replace(dealt, call=alone(dealt.call)))
     assert [d.code for d in e.value.diagnostics] == ["emission-instances"]
+
+
+ALONE = TOKENS.replace("  ld: {runs: [load], clock: 1 GHz}\n  st: {runs: [store], clock: 1 GHz}\n", "").replace(
+    'vec: {runs: ["v*"], clock: 1 GHz}', 'all: {runs: ["*"], clock: 1 GHz}').replace(
+    "issuer: ld", "issuer: all").replace("issuer: st", "issuer: all")  # fmt: skip
+
+
+def test_a_unit_alone_waits_for_itself() -> None:
+    """Its calls overlap, as those of one of several do; where the hardware waits, text and schedule need nothing."""
+    sizes = {"M": 5, "N": 52}
+    plain = isam.compile(KERNEL, on=parse_system(ALONE), sizes=sizes)
+    text = plain.artifact.text("stream.s")
+    assert "wait all, all, " in text
+    text = re.sub(r"wait all, all, (\d+)", r"wait ld, ld, \1", text)
+    one_unit = dict.fromkeys(UNIT, "ld")
+    for seed in range(10):
+        numbers = np.random.default_rng(seed)
+        a = {n: numbers.integers(-9, 9, s, np.int32) for n, s in (("x", (5, 52)), ("y", (5, 52)), ("b", (52,)))}
+        a["z"] = np.full((5, 52), 77, np.int32)
+        carried_out(text, a, random.Random(seed), one_unit)
+        np.testing.assert_array_equal(a["z"], a["x"] * a["y"] + a["b"])
+    waits = isam.compile(KERNEL, on=parse_system(ALONE.replace("1 GHz}", "1 GHz, hazards: resolved}")), sizes=sizes)
+    assert "wait" not in waits.artifact.text("stream.s")
+    assert isinstance(plain.schedule, Schedule)
+    assert timeline(plain.schedule).seconds > timeline(replace(plain.schedule, call=alone(plain.schedule.call))).seconds

@@ -21,7 +21,7 @@ from isam.scheduler.waits.within import Within, runs
 
 
 def with_waits(schedule: Schedule) -> Schedule:
-    """The schedule with every call's waits. One stream alone needs none that its own order does not give."""
+    """The schedule with every call's waits; itself where none is needed."""
     if schedule.in_turn():
         return schedule
     t = Tokens(schedule)

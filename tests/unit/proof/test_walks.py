@@ -171,8 +171,6 @@ def racing(s: Schedule) -> set[str]:
     streams: dict[str, list[int]] = {u: [] for u in UNITS}
     done: list[set[int]] = []
     out, every = set[str](), list(in_turn(s.call, {}))
-    if len({n.unit for n, _ in every}) < 2:
-        return out  # one unit alone does one call after the other
     def of(issue: Issue, env: dict[str, int], names: str) -> list[set[tuple[str, int]]]:
         return [touched(o, env) for o in issue.operands if o.name in names]
 
