@@ -231,10 +231,10 @@ class Waits:
             ahead = ahead - self.row(one, e, mine)[-1]
         return way.distance(self.counts, e), after, ahead
 
-    def row(self, body: Body, e: Event, mine: Mine | None) -> np.ndarray:
+    def row(self, body: Body, e: Event, mine: Mine) -> np.ndarray:
         return _array(self.counts.row(body, e, mine))
 
-    def rest(self, body: Body, at: np.ndarray, e: Event, mine: Mine | None) -> np.ndarray:
+    def rest(self, body: Body, at: np.ndarray, e: Event, mine: Mine) -> np.ndarray:
         """Events of a body behind some of its children."""
         row = self.row(body, e, mine)
         return row[-1] - row[at + 1]
