@@ -156,7 +156,7 @@ class Counts:
 
     def _count(self, node: Node, e: Event, mine: Mine, depth: int) -> int:
         if isinstance(node, Issue):
-            mine_too = depth >= len(mine)  # in fewer loops it is on the first of the instances that those inside deal to
+            mine_too = depth >= len(mine)  # else on the first of the instances that those inside deal to
             return self.scale if self.streams[node.unit] == e.stream and not node.joined and mine_too else 0
         if isinstance(node, Seq):
             return sum([self.whole(c, e, mine, depth) for c in node.children])
