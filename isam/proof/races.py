@@ -4,7 +4,7 @@ finished (SCH-8). The slow judge: every call of a schedule with small trips, one
 Of a call it is known which calls have finished when it starts: those its waits name, those that had finished when the
 calls it waits for started, and those that had finished when the call before it on its own stream started. Instances of
 a replica have streams and memories of their own; calls of a cluster that are joined are one step, and start when all of
-them may.
+them may. The calls of one command of a unit are carried out one after the other.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class _Races:
         kept: list[_Touch] = []
         for t in self.touched.get(where, ()):
             meets = low < t.high and t.low < high and _common(low, mask, t.low, t.mask)
-            own = t.issue is issue and (t.stream, t.number) == (stream, number)
+            own = t.issue.unit == issue.unit and (t.stream, t.number) == (stream, number)
             if meets and (writes or t.writes) and not own and finished.get(t.stream, 0) <= t.number:
                 name = f"{t.issue.instruction} on '{t.stream[0]}'"
                 what = f"may start before {name}, which touches the same bytes, is done"

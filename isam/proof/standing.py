@@ -145,18 +145,19 @@ class Counts:
         self.scale = lcm(*(n.step for n in loops))
         self.streams = {u: s.system.stream_of(u) for u in s.system.units}
 
-    def whole(self, node: Node, e: Event, mine: Mine | None, depth: int) -> int:
-        """Events of one execution of a node, on an instance to which the loops ``mine`` deal (instance 0 where there
-        are none): the first ``depth`` of them deal as those around the node do. None: nothing is known of that."""
+    def whole(self, node: Node, e: Event, mine: Mine, depth: int) -> int:
+        """Events of one execution of a node, on the instance to which the loops ``mine`` deal (instance 0 where there
+        are none): the first ``depth`` of them deal as those around the node do."""
         key = id(node), e, id(mine), depth
         got = self._whole.get(key)
         if got is None:
             got = self._whole[key] = self._count(node, e, mine, depth)
         return got
 
-    def _count(self, node: Node, e: Event, mine: Mine | None, depth: int) -> int:
+    def _count(self, node: Node, e: Event, mine: Mine, depth: int) -> int:
         if isinstance(node, Issue):
-            return self.scale if self.streams[node.unit] == e.stream and not node.joined else 0
+            mine_too = depth >= len(mine)  # else on the first of the instances that those inside deal to
+            return self.scale if self.streams[node.unit] == e.stream and not node.joined and mine_too else 0
         if isinstance(node, Seq):
             return sum([self.whole(c, e, mine, depth) for c in node.children])
         if not node.trip:
@@ -169,7 +170,7 @@ class Counts:
         once = sum([self.whole(p, e, mine, depth) for p in parts if p is not None])
         return once + (node.trip - _peeled(node)) * self.whole(node.body, e, mine, depth)
 
-    def row(self, body: Body, e: Event, mine: Mine | None) -> list[int]:
+    def row(self, body: Body, e: Event, mine: Mine) -> list[int]:
         """Events before each child of a body, and in all of it."""
         key = id(body), e, id(mine)
         got = self._rows.get(key)
@@ -182,7 +183,7 @@ class Counts:
             got = self._rows[key] = list(accumulate(each, initial=0))
         return got
 
-    def part(self, body: Body, name: str, e: Event, mine: Mine | None) -> int:
+    def part(self, body: Body, name: str, e: Event, mine: Mine) -> int:
         """Events of a part of the loop that a body belongs to; none of one that it lacks."""
         key = id(body), name, e, id(mine)
         got = self._parts.get(key)
@@ -194,7 +195,7 @@ class Counts:
             self._parts[key] = got
         return got
 
-    def head(self, body: Body, e: Event, mine: Mine | None) -> Affine:
+    def head(self, body: Body, e: Event, mine: Mine) -> Affine:
         """Events of a body's loop before the body begins."""
         n = body.loop
         assert n is not None
@@ -214,7 +215,7 @@ class Counts:
         middle = one * (n.trip - _peeled(n)) if n.trip else 0
         return Affine((), around + middle + (last if body.part == "exit" else 0))
 
-    def tail(self, body: Body, e: Event, mine: Mine | None) -> Affine:
+    def tail(self, body: Body, e: Event, mine: Mine) -> Affine:
         """Events of a body's loop after the body has ended."""
         n = body.loop
         assert n is not None
@@ -232,7 +233,7 @@ class Counts:
         middle = one * (n.trip - _peeled(n)) if n.trip else 0
         return Affine((), middle + last + leave + (first if body.part == "enter" else 0))
 
-    def between(self, early: Body, late: Body, of: dict[str, Affine], e: Event, mine: Mine | None) -> Affine:
+    def between(self, early: Body, late: Body, of: dict[str, Affine], e: Event, mine: Mine) -> Affine:
         """Events between the ends of two bodies of one loop, the first of which runs earlier. ``of``: what the
         variables of that are called."""
         n = late.loop
@@ -246,7 +247,7 @@ class Counts:
         far = Affine.of(n.var) - Affine.of(n.var).substitute(of) - n.step
         return far * (self.part(late, "body", e, mine) // n.step)
 
-    def after(self, body: Body, top: Body, e: Event, mine: Mine | None, own: Mine | None) -> Affine:
+    def after(self, body: Body, top: Body, e: Event, mine: Mine, own: Mine) -> Affine:
         """Events from the end of a body to that of the child of ``top`` that it is in. ``own``: as ``mine``, inside of
         loops there that are dealt."""
         key = "after", id(body), id(top), e, id(mine), id(own)
@@ -263,7 +264,7 @@ class Counts:
         self._sides[key] = out
         return out
 
-    def before(self, body: Body, top: Body, e: Event, mine: Mine | None) -> Affine:
+    def before(self, body: Body, top: Body, e: Event, mine: Mine) -> Affine:
         """Events from the begin of the child of ``top`` that a body is in to that of the body."""
         key = "before", id(body), id(top), e, id(mine)
         if key in self._sides:
@@ -287,11 +288,9 @@ def _plain(n: Loop) -> bool:
     return len(n.lo) == 1 and n.lo[0].div == 1
 
 
-def _deals(n: Loop, mine: Mine | None, depth: int) -> bool:
+def _deals(n: Loop, mine: Mine, depth: int) -> bool:
     """Whether a dealt loop surely has an iteration for the instance in question."""
     assert n.deal is not None
-    if mine is None:
-        return False
-    if not mine:
+    if depth >= len(mine):
         return n.deal.first == 0
-    return depth < len(mine) and n.deal == mine[depth].deal and n.trip == mine[depth].trip
+    return n.deal == mine[depth].deal and n.trip == mine[depth].trip

@@ -64,6 +64,14 @@ class Bundle:
     writes: bool
     ctx: Context
     some: list[Access] = field(default_factory=list)
+    _lags: dict[tuple[str, bool], np.ndarray] = field(default_factory=dict)
+
+    def lags(self, stream: str, every: bool, scale: int) -> np.ndarray:
+        """Per access how many calls of a stream need not have finished; below 0 where none is waited for."""
+        got = self._lags.get((stream, every))
+        if got is None:
+            got = self._lags[stream, every] = _array([a.lags.get((stream, every), -1) * scale for a in self.some])
+        return got
 
     @once
     def numbers(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -94,6 +102,7 @@ class Waits:
     out: Findings
     counts: Counts = field(init=False)
     _ways: dict[tuple[int, int], list[Way]] = field(default_factory=dict)
+    _rows: dict[object, np.ndarray] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         schedule = self.facts.legality.schedule
@@ -191,7 +200,7 @@ class Waits:
             return
         apart = [(e, every, self.distances(early, late, way, e)) for e, every in self.events(early, way)]
         for e, every, (far, behind, ahead) in apart:
-            lags = _array([b.lags.get((early.stream, every), -1) * self.counts.scale for b in late.some])
+            lags = late.lags(early.stream, every, self.counts.scale)
             least = way.ctx.lower(far)
             if least is not None:
                 meet &= (lags < 0) | (behind[:, None] + (ahead - lags) <= -least)
@@ -231,10 +240,14 @@ class Waits:
             ahead = ahead - self.row(one, e, mine)[-1]
         return way.distance(self.counts, e), after, ahead
 
-    def row(self, body: Body, e: Event, mine: Mine | None) -> np.ndarray:
-        return _array(self.counts.row(body, e, mine))
+    def row(self, body: Body, e: Event, mine: Mine) -> np.ndarray:
+        key = id(body), e, id(mine)
+        got = self._rows.get(key)
+        if got is None:
+            got = self._rows[key] = _array(self.counts.row(body, e, mine))
+        return got
 
-    def rest(self, body: Body, at: np.ndarray, e: Event, mine: Mine | None) -> np.ndarray:
+    def rest(self, body: Body, at: np.ndarray, e: Event, mine: Mine) -> np.ndarray:
         """Events of a body behind some of its children."""
         row = self.row(body, e, mine)
         return row[-1] - row[at + 1]

@@ -34,11 +34,10 @@ class Way:
     names: dict[str, Affine]
     on: Mapping[str, str]
 
-    def mine(self, group: str, inside: bool = False) -> Mine | None:
-        """The loops that deal to the instance that both are on, None where they are on two; ``inside``: as seen in
-        loops that are dealt around the earlier one alone, None where those may deal by other numbers."""
-        known = (SAME,) if inside else (SAME, MET)
-        return self.late.dealt(group) if self.on.get(group, SAME) in known else None
+    def mine(self, group: str, inside: bool = False) -> Mine:
+        """The loops that deal to the instance that both are on (nothing is asked of it where they are on two);
+        ``inside``: as seen in loops that are dealt around the earlier one alone."""
+        return self.early.dealt(group) if inside else self.late.dealt(group)
 
     def distance(self, counts: Counts, e: Event) -> Affine:
         """Events behind the call and the rest of what the earlier one's body has, up to what the later one's body

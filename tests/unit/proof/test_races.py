@@ -92,3 +92,13 @@ def test_what_was_waited_for_once_is_done_for_all_that_follows() -> None:
     far = [pair(scratch(0), scratch(1024 + 64 * n)).call.children[1] for n in range(2)]
     assert not check_races(replace(s, call=seq(put, far[0], waiting, far[1], use)))
     assert check_races(replace(s, call=seq(put, far[0], waiting, far[1], put, use)))
+
+
+def test_one_command_does_its_calls_one_after_the_other_and_a_cluster_side_by_side() -> None:
+    s = pair(scratch(0), scratch(512))
+    put = s.call.children[0]
+    assert isinstance(put, Issue)
+    far = [replace(o, place=scratch(4)) if o.name == "D" else o for o in put.operands]
+    for unit, races in (("dma", False), ("mm", True)):
+        more = replace(put, unit=unit, operands=tuple(far), joined=True)
+        assert bool(check_races(replace(s, call=seq(put, more)))) == races

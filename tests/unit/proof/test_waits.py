@@ -22,7 +22,7 @@ from isam.proof.violation import Findings, Violation
 from isam.schedule.tree import Bound, Deal, Issue, Loop, Node, Operand, Place, Schedule, Seq, Wait
 from isam.scheduler.waits import with_waits
 from isam.system.graph import Unit
-from tests.campaign_waits import KINDS, changed, judged, one
+from tests.campaign_waits import KINDS, apart, changed, judged, one
 from tests.random_streams import Trees, nearest
 from tests.unit.proof.handmade import loop, seq, tiny_matmul
 from tests.unit.proof.handmade_machines import lit
@@ -49,6 +49,16 @@ def test_what_the_scheduler_makes_is_shown_and_less_is_seen(kind: str, block: in
     assert found["shown"] == many
     assert not found["race, not seen"]
     assert found["race, refused"] > 2
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_every_call_that_may_start_too_early_is_refused(block: int) -> None:
+    """A sample of the fourth kind of trees there: groups dealt into each other, clusters, commands, sizes."""
+    found = sum((apart(seed) for seed in range(block * 14, block * 14 + 14)), Counter[str]())
+    assert not found["race, not seen"]
+    assert found["race, refused"] > 20
+    assert found["refused, no race"] < found["race, refused"]
+    assert found["accepted, no race"] > 20
 
 
 @pytest.mark.parametrize("kind", ["one", "cores", "threads"])
@@ -178,6 +188,26 @@ def test_what_one_instance_does_is_not_counted_for_another() -> None:
         assert bool(check_races(made)) == races, after
         assert bool(judged(made)) == races, after
     assert judged(replace(s, call=seq(own, between)))
+
+
+def test_what_the_first_instance_does_is_not_counted_for_others() -> None:
+    """What is dealt to nobody is on instance 0; in one of two loops that are dealt, on the first of a few."""
+    one, two = Deal("core", 0, 1), Deal("core", 0, 2)
+    s, put = replicated("sp"), work(random.Random(1))
+    far = tuple(replace(o, place=replace(o.place, offset=o.place.offset + 512)) for o in put.operands)
+    away = replace(put, operands=far)
+
+    def dealt(name: str, body: Node, deal: Deal) -> Loop:
+        return replace(loop(name, 0, 2, 1, body), deal=deal)
+
+    for lag, races in ((0, False), (1, True)):
+        late = replace(put, after=(Wait("dma", lag),))
+        alone = seq(dealt("a", put, one), away, dealt("b", late, one))
+        grid = seq(dealt("a", dealt("c", put, one), two), dealt("d", away, two), dealt("b", dealt("c", late, one), two))
+        for call in (alone, grid):
+            assert bool(judged(replace(s, call=call))) == bool(check_races(replace(s, call=call))) == races, lag
+    more = seq(dealt("a", dealt("c", put, one), two), dealt("b", dealt("c", seq(away, late), one), two))
+    assert not judged(replace(s, call=more))
 
 
 # what the tree does not show ------------------------------------------------------------------------------------------
