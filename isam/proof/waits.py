@@ -24,6 +24,7 @@ from isam.once import once
 from isam.proof.boxes import Box, disjoint
 from isam.proof.context import Context, of_sizes
 from isam.proof.facts import Facts
+from isam.proof.pairs import FEW, Ranges, pairs
 from isam.proof.standing import Body, Counts, Event, Mine, Step, bodies
 from isam.proof.violation import Findings
 from isam.proof.ways import EARLY, OTHER, SAME, Way, ways
@@ -38,7 +39,9 @@ if TYPE_CHECKING:
 Lags = dict[tuple[str, bool], int]  # per stream, and of its own instance or of every one
 
 
-Side = tuple[Affine, Affine]
+Side = tuple[int | None, "np.ndarray", "np.ndarray"]
+Bounds = tuple[Affine, Affine]
+Apart = tuple[Affine, int | None, "np.ndarray", "np.ndarray", "np.ndarray"]
 WORD = 1 << 58  # the sum of a few such numbers is a machine word
 
 
@@ -181,39 +184,85 @@ class Waits:
         return got
 
     def look(self, early: Bundle, late: Bundle, way: Way) -> None:
-        """The pairs in question that come about in one way, all at once, then one by one what numbers leave open."""
-        import numpy as np
+        """The pairs in question that come about in one way, many at once, then one by one what numbers leave open."""
+        sides = self.sides(early, late, way)
+        large = len(early.some) * len(late.some) > FEW
+        apart = self.apart(early, late, way) if large else []
+        ranges = self.ranges(early, late, way, sides, apart) if large else []
+        for a, b in pairs(len(early.some), len(late.some), ranges):
+            for far, behind, ahead in sides:
+                if far is not None:
+                    near = behind[a] - ahead[b] < -far
+                    a, b = a[near], b[near]
+            one, two = way.tops
+            if one is two and not way.turned:
+                before = early.within(one)[a] < late.within(two)[b]
+                a, b = a[before], b[before]
+            if not len(a):
+                continue
+            apart = apart or self.apart(early, late, way)
+            for _, least, behind, ahead, lags in apart:
+                if least is not None:
+                    near = (lags[b] < 0) | (behind[a] + (ahead - lags)[b] <= -least)
+                    a, b = a[near], b[near]
+            for x, y in zip(map(int, a), map(int, b), strict=True):
+                self.one(early, late, way, x, y, apart)
 
-        (_, low, high), (_, begin, end) = early.numbers(), late.numbers()
-        meet = np.ones((len(early.some), len(late.some)), bool)
-        one, two = way.tops
-        if one is two and not way.turned:
-            meet &= early.within(one)[:, None] < late.within(two)
+    def one(self, early: Bundle, late: Bundle, way: Way, a: int, b: int, apart: list[Apart]) -> None:
+        """One pair of accesses."""
+        told = [(far + int(behind[a] + ahead[b]), int(lags[b]))
+                for far, _, behind, ahead, lags in apart if lags[b] >= 0]  # fmt: skip
+        if not self.safe(early.some[a], late.some[b], way, told):
+            name = f"{early.some[a].issue.instruction} on '{early.stream}'"
+            what = f"may start before {name}, which touches the same bytes, is done"
+            self.out.add(8, "race", what, late.some[b].issue)
+
+    def sides(self, early: Bundle, late: Bundle, way: Way) -> list[Side]:
+        """What must hold of the numbers in two boxes that may meet: that of the first one, less that of the second, is
+        less than minus the number that all pairs have in common (None: none is known). First of bytes."""
+        _, low, high = early.numbers()
+        _, begin, end = late.numbers()
+        out: list[Side] = []
         for k, (side, other) in enumerate(_sides(early.some[0].box, late.some[0].box)):
             below, above = (Affine(e.terms).substitute(way.names) for e in side)
-            after = way.ctx.lower(below - Affine(other[1].terms)), low[:, k, None] - end[:, k]
-            before = way.ctx.lower(Affine(other[0].terms) - above), begin[:, k] - high[:, k, None]
-            for far, gap in (after, before):
-                if far is not None:
-                    meet &= gap < -far
-        if not meet.any():
-            return
-        apart = [(e, every, self.distances(early, late, way, e)) for e, every in self.events(early, way)]
-        for e, every, (far, behind, ahead) in apart:
+            out.append((way.ctx.lower(below - Affine(other[1].terms)), low[:, k], end[:, k]))
+            out.append((way.ctx.lower(Affine(other[0].terms) - above), -high[:, k], -begin[:, k]))
+        return out
+
+    def apart(self, early: Bundle, late: Bundle, way: Way) -> list[Apart]:
+        """Of each kind of waits for the earlier one's stream: how many events lie between, in common, at the least,
+        behind each early one and ahead of each late one, and how many the late ones leave."""
+        out: list[Apart] = []
+        for e, every in self.events(early, way):
+            far, behind, ahead = self.distances(early, late, way, e)
             lags = late.lags(early.stream, every, self.counts.scale)
-            least = way.ctx.lower(far)
-            if least is not None:
-                meet &= (lags < 0) | (behind[:, None] + (ahead - lags) <= -least)
             if every and not late.body.dealt(e.group):
-                meet &= lags < 0  # what stands in no dealt loop waits for all of them
-        for a, b in zip(*map(list, meet.nonzero()), strict=True):
-            told = [(far + int(behind[a] + ahead[b]), lag * self.counts.scale)
-                    for _, every, (far, behind, ahead) in apart
-                    if (lag := late.some[b].lags.get((early.stream, every))) is not None]  # fmt: skip
-            if not self.safe(early.some[a], late.some[b], way, told):
-                name = f"{early.some[a].issue.instruction} on '{early.stream}'"
-                what = f"may start before {name}, which touches the same bytes, is done"
-                self.out.add(8, "race", what, late.some[b].issue)
+                out.append((far, 1, behind * 0, ahead * 0, lags * 0 - (lags < 0)))  # it waits for all of them
+            else:
+                out.append((far, way.ctx.lower(far), behind, ahead, lags))
+        return out
+
+    def ranges(self, early: Bundle, late: Bundle, way: Way, sides: list[Side],
+               apart: list[Apart]) -> list[Ranges]:  # fmt: skip
+        """Where what a late access may meet lies: in its row, by how many calls come in between, and by addresses."""
+        import numpy as np
+
+        one, two = way.tops
+        many = len(early.some)
+        first, stop = np.zeros(len(late.some), np.int64), np.full(len(late.some), many)
+        if one is two and not way.turned:
+            stop = np.searchsorted(early.within(one), late.within(two))
+        for _, least, behind, ahead, lags in apart:
+            if least is not None:
+                near = np.searchsorted(-behind, _plus(ahead - lags, least))  # ever less is behind those further on
+                first = np.maximum(first, np.where(lags < 0, 0, near))
+        out = [Ranges(first, stop, np.arange(many))]
+        (far, low, end), (other, high, begin) = sides[:2]
+        if far is not None and other is not None:
+            order, longest = low.argsort(kind="stable"), int((-high - low).max())
+            out.append(Ranges(np.searchsorted(low[order], _plus(-begin, other - longest), "right"),
+                              np.searchsorted(low[order], _plus(end, -far)), order))  # fmt: skip
+        return out
 
     def events(self, early: Bundle, way: Way) -> Iterator[tuple[Event, bool]]:
         """What waits for a stream are counted in, and whether those are the waits for every instance."""
@@ -280,7 +329,7 @@ class Waits:
         return box, offset.substitute(names), t.strides, over
 
 
-def _sides(one: Box, two: Box) -> list[tuple[Side, Side]]:
+def _sides(one: Box, two: Box) -> list[tuple[Bounds, Bounds]]:
     """What two boxes may be apart in: bytes, and elements where both have them."""
     return list(zip(one, two, strict=True)) if len(one) == len(two) else [(one[0], two[0])]
 
@@ -291,6 +340,11 @@ def _array(numbers: list[Any]) -> np.ndarray:
 
     out = np.array(numbers, object)
     return out.astype(np.int64) if out.size == 0 or np.abs(out).max() < WORD else out
+
+
+def _plus(numbers: np.ndarray, n: int) -> np.ndarray:
+    """Numbers and one that may be no machine word."""
+    return numbers + n if abs(n) < WORD else numbers.astype(object) + n
 
 
 def _lags(step: Step) -> Lags:

@@ -4,6 +4,7 @@ what the scheduler makes is shown, however its trees look."""
 from __future__ import annotations
 
 import random
+import time
 from collections import Counter
 from dataclasses import replace
 
@@ -11,7 +12,7 @@ import pytest
 
 from isam.ir.affine import Affine
 from isam.ir.kernel import Sym
-from isam.proof import certificate
+from isam.proof import certificate, pairs, waits
 from isam.proof.dealt import Dealt as DealtLoops
 from isam.proof.facts import Facts
 from isam.proof.filled import with_boxes
@@ -233,6 +234,34 @@ def test_what_is_too_long_to_be_followed_stays_refused(monkeypatch: pytest.Monke
     monkeypatch.setattr(certificate, "STEPS", 3)
     assert judged(s)
     assert {v.kind for v in certificate.waited(lg.schedule, Isl(), lg)} == {"race"}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_where_pairs_are_many_the_same_are_found(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that lie within ranges, a few at a time, in the place of all."""
+    trees_of = [with_waits(KINDS[kind](seed).schedule()) for seed in range(2000, 2003)]
+    drawn = [s for s in trees_of for s in (s, changed(s, lambda n: n.after[1:]), changed(s, lambda n: ()))]
+    plain = [judged(s) for s in drawn]
+    monkeypatch.setattr(waits, "FEW", 0)
+    monkeypatch.setattr(pairs, "FEW", 0)
+    monkeypatch.setattr(pairs, "MANY", 20)
+    assert [set(judged(s)) for s in drawn] == [set(found) for found in plain]
+    assert {len(found) > 0 for found in plain} == {True, False}
+
+
+def test_a_long_row_is_looked_at_in_few_pairs() -> None:
+    """A slot that is written and read thousands of times, each time behind the last: neither all pairs nor their
+    squares of bytes."""
+    s = pair(scratch(0), scratch(0), writes=False)
+    put, use = s.call.children
+    n = 4000
+    row = tuple(x for _ in range(n) for x in (put.waiting((Wait("mm", 0), Wait("dma", 0))),
+                                              use.waiting((Wait("dma", 0), Wait("mm", 0)))))  # fmt: skip
+    begin = time.process_time()
+    assert not judged(replace(s, call=Seq(row)))
+    assert time.process_time() - begin < 5
+    late = (*row[:-1], use.waiting((Wait("dma", 1), Wait("mm", 0))))
+    assert len(judged(replace(s, call=Seq(late)))) == 1
 
 
 def test_numbers_beyond_machine_words() -> None:
