@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from isam.classes import dataclass
 from isam.ir.affine import Affine
@@ -37,12 +37,29 @@ if TYPE_CHECKING:
     from isam.proof.state import Spot, Target
 
 Lags = dict[tuple[str, bool], int]  # per stream, and of its own instance or of every one
-
-
-Side = tuple[int | None, "np.ndarray", "np.ndarray"]
 Bounds = tuple[Affine, Affine]
-Apart = tuple[Affine, int | None, "np.ndarray", "np.ndarray", "np.ndarray"]
 WORD = 1 << 58  # the sum of a few such numbers is a machine word
+
+
+class Side(NamedTuple):
+    """What must hold where two boxes meet in a dimension: an early one's number less a late one's is less than minus
+    what all pairs have in common at the least (None: nothing is known of that)."""
+
+    least: int | None
+    early: np.ndarray
+    late: np.ndarray
+
+
+class Between(NamedTuple):
+    """How many events lie between two calls: ``far``, what all pairs have in common, of which ``least`` is known, then
+    what comes ``behind`` each early one and ``ahead`` of each late one; ``lags``: how many need not have finished when
+    that begins, below 0 where nothing is waited for."""
+
+    far: Affine
+    least: int | None
+    behind: np.ndarray
+    ahead: np.ndarray
+    lags: np.ndarray
 
 
 @dataclass(eq=False, slots=True)
@@ -190,9 +207,9 @@ class Waits:
         apart = self.apart(early, late, way) if large else []
         ranges = self.ranges(early, late, way, sides, apart) if large else []
         for a, b in pairs(len(early.some), len(late.some), ranges):
-            for far, behind, ahead in sides:
-                if far is not None:
-                    near = behind[a] - ahead[b] < -far
+            for s in sides:
+                if s.least is not None:
+                    near = s.early[a] - s.late[b] < -s.least
                     a, b = a[near], b[near]
             one, two = way.tops
             if one is two and not way.turned:
@@ -201,49 +218,46 @@ class Waits:
             if not len(a):
                 continue
             apart = apart or self.apart(early, late, way)
-            for _, least, behind, ahead, lags in apart:
-                if least is not None:
-                    near = (lags[b] < 0) | (behind[a] + (ahead - lags)[b] <= -least)
+            for n in apart:
+                if n.least is not None:
+                    near = (n.lags[b] < 0) | (n.behind[a] + (n.ahead - n.lags)[b] <= -n.least)
                     a, b = a[near], b[near]
             for x, y in zip(map(int, a), map(int, b), strict=True):
                 self.one(early, late, way, x, y, apart)
 
-    def one(self, early: Bundle, late: Bundle, way: Way, a: int, b: int, apart: list[Apart]) -> None:
+    def one(self, early: Bundle, late: Bundle, way: Way, a: int, b: int, apart: list[Between]) -> None:
         """One pair of accesses."""
-        told = [(far + int(behind[a] + ahead[b]), int(lags[b]))
-                for far, _, behind, ahead, lags in apart if lags[b] >= 0]  # fmt: skip
+        told = [(n.far + int(n.behind[a] + n.ahead[b]), int(n.lags[b])) for n in apart if n.lags[b] >= 0]
         if not self.safe(early.some[a], late.some[b], way, told):
             name = f"{early.some[a].issue.instruction} on '{early.stream}'"
             what = f"may start before {name}, which touches the same bytes, is done"
             self.out.add(8, "race", what, late.some[b].issue)
 
     def sides(self, early: Bundle, late: Bundle, way: Way) -> list[Side]:
-        """What must hold of the numbers in two boxes that may meet: that of the first one, less that of the second, is
-        less than minus the number that all pairs have in common (None: none is known). First of bytes."""
+        """What must hold where two boxes meet: first of bytes."""
         _, low, high = early.numbers()
         _, begin, end = late.numbers()
         out: list[Side] = []
         for k, (side, other) in enumerate(_sides(early.some[0].box, late.some[0].box)):
             below, above = (Affine(e.terms).substitute(way.names) for e in side)
-            out.append((way.ctx.lower(below - Affine(other[1].terms)), low[:, k], end[:, k]))
-            out.append((way.ctx.lower(Affine(other[0].terms) - above), -high[:, k], -begin[:, k]))
+            out.append(Side(way.ctx.lower(below - Affine(other[1].terms)), low[:, k], end[:, k]))
+            out.append(Side(way.ctx.lower(Affine(other[0].terms) - above), -high[:, k], -begin[:, k]))
         return out
 
-    def apart(self, early: Bundle, late: Bundle, way: Way) -> list[Apart]:
-        """Of each kind of waits for the earlier one's stream: how many events lie between, in common, at the least,
-        behind each early one and ahead of each late one, and how many the late ones leave."""
-        out: list[Apart] = []
+    def apart(self, early: Bundle, late: Bundle, way: Way) -> list[Between]:
+        """Of each kind of waits for the earlier one's stream."""
+        out: list[Between] = []
         for e, every in self.events(early, way):
             far, behind, ahead = self.distances(early, late, way, e)
             lags = late.lags(early.stream, every, self.counts.scale)
             if every and not late.body.dealt(e.group):
-                out.append((far, 1, behind * 0, ahead * 0, lags * 0 - (lags < 0)))  # it waits for all of them
+                out.append(Between(far, 1, behind * 0, ahead * 0, lags * 0 - (lags < 0)))  # it waits for all of them
             else:
-                out.append((far, way.ctx.lower(far), behind, ahead, lags))
+                out.append(Between(far, way.ctx.lower(far), behind, ahead, lags))
         return out
 
     def ranges(self, early: Bundle, late: Bundle, way: Way, sides: list[Side],
-               apart: list[Apart]) -> list[Ranges]:  # fmt: skip
+               apart: list[Between]) -> list[Ranges]:  # fmt: skip
         """Where what a late access may meet lies: in its row, by how many calls come in between, and by addresses."""
         import numpy as np
 
@@ -252,16 +266,17 @@ class Waits:
         first, stop = np.zeros(len(late.some), np.int64), np.full(len(late.some), many)
         if one is two and not way.turned:
             stop = np.searchsorted(early.within(one), late.within(two))
-        for _, least, behind, ahead, lags in apart:
-            if least is not None:
-                near = np.searchsorted(-behind, _plus(ahead - lags, least))  # ever less is behind those further on
-                first = np.maximum(first, np.where(lags < 0, 0, near))
+        for n in apart:
+            if n.least is not None:
+                near = np.searchsorted(-n.behind, _plus(n.ahead - n.lags, n.least))  # ever less is behind later ones
+                first = np.maximum(first, np.where(n.lags < 0, 0, near))
         out = [Ranges(first, stop, np.arange(many))]
-        (far, low, end), (other, high, begin) = sides[:2]
-        if far is not None and other is not None:
-            order, longest = low.argsort(kind="stable"), int((-high - low).max())
-            out.append(Ranges(np.searchsorted(low[order], _plus(-begin, other - longest), "right"),
-                              np.searchsorted(low[order], _plus(end, -far)), order))  # fmt: skip
+        begins, ends = sides[:2]
+        if begins.least is not None and ends.least is not None:
+            order, longest = begins.early.argsort(kind="stable"), int((-ends.early - begins.early).max())
+            low = begins.early[order]
+            out.append(Ranges(np.searchsorted(low, _plus(-ends.late, ends.least - longest), "right"),
+                              np.searchsorted(low, _plus(begins.late, -begins.least)), order))  # fmt: skip
         return out
 
     def events(self, early: Bundle, way: Way) -> Iterator[tuple[Event, bool]]:
