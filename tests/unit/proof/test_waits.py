@@ -214,6 +214,30 @@ def test_what_the_first_instance_does_is_not_counted_for_others() -> None:
     assert not judged(replace(s, call=more))
 
 
+def test_what_is_dealt_to_others_is_not_counted() -> None:
+    """A loop that deals to fewer instances, to others, or otherwise in one that is dealt alike; one whose own first
+    iteration is on the instance that the call stands on by itself."""
+    s, put = replicated("sp", count=8), work(random.Random(1))
+    far = tuple(replace(o, place=replace(o.place, offset=o.place.offset + 512)) for o in put.operands)
+    late, away = replace(put, after=(Wait("dma", 1),)), replace(put, operands=far)
+
+    def dealt(body: Node, *deals: tuple[int, int, int]) -> Node:
+        for n, (first, stride, trip) in reversed(list(enumerate(deals))):
+            body = replace(loop(f"d{n}", 0, trip, 1, body), deal=Deal("core", first, stride))
+        return body
+
+    one, grid, alone = ((0, 1, 2),), ((0, 2, 2), (0, 1, 2)), ()
+    for here, there, races in (
+        (one, one, False), (((0, 1, 4),), one, True), (one, ((2, 1, 2),), True),
+        (one, ((1, 1, 2),), True), (one, ((0, 2, 2),), True), (grid, grid, False), (grid, ((0, 2, 2), (0, 1, 1)), True),
+        (grid, ((0, 4, 2), (0, 1, 2)), True), (grid, ((0, 2, 2), (1, 1, 1)), True), (alone, one, False),
+        (alone, ((1, 1, 2),), True), (alone, grid, False), (alone, ((0, 2, 2), (1, 1, 1)), True),
+        (one, ((0, 1, 0),), True), (((0, 2, 2),), grid, False),
+    ):  # fmt: skip
+        made = replace(s, call=seq(dealt(put, *here), dealt(away, *there), dealt(late, *here)))
+        assert bool(check_races(made)) == bool(judged(made)) == races, (here, there)
+
+
 # numbers of calls -----------------------------------------------------------------------------------------------------
 PARTS = ("before", "enter", "first", "body", "last", "exit", "after")
 
