@@ -6,7 +6,9 @@ from __future__ import annotations
 import random
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 
 import pytest
 
@@ -45,7 +47,7 @@ def beside(s: Schedule) -> list[Violation]:
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_the_scheduler_makes_is_shown_and_less_is_seen(kind: str, block: int) -> None:
     """A sample of ``python -m tests.campaign_waits``."""
-    many = 24 if kind == "dealt" else 8
+    many = {"dealt": 20, "boxes": 5, "trees": 8}[kind]
     found = sum((one(kind, seed) for seed in range(1000 + block * many, 1000 + (block + 1) * many)), Counter[str]())
     assert found["shown"] == many
     assert not found["race, not seen"]
@@ -209,6 +211,112 @@ def test_what_the_first_instance_does_is_not_counted_for_others() -> None:
             assert bool(judged(replace(s, call=call))) == bool(check_races(replace(s, call=call))) == races, lag
     more = seq(dealt("a", dealt("c", put, one), two), dealt("b", dealt("c", seq(away, late), one), two))
     assert not judged(replace(s, call=more))
+
+
+def test_what_is_dealt_to_others_is_not_counted() -> None:
+    """A loop that deals to fewer instances, to others, or otherwise in one that is dealt alike; one whose own first
+    iteration is on the instance that the call stands on by itself."""
+    s, put = replicated("sp", count=8), work(random.Random(1))
+    far = tuple(replace(o, place=replace(o.place, offset=o.place.offset + 512)) for o in put.operands)
+    late, away = replace(put, after=(Wait("dma", 1),)), replace(put, operands=far)
+
+    def dealt(body: Node, *deals: tuple[int, int, int]) -> Node:
+        for n, (first, stride, trip) in reversed(list(enumerate(deals))):
+            body = replace(loop(f"d{n}", 0, trip, 1, body), deal=Deal("core", first, stride))
+        return body
+
+    one, grid, alone = ((0, 1, 2),), ((0, 2, 2), (0, 1, 2)), ()
+    for here, there, races in (
+        (one, one, False), (((0, 1, 4),), one, True), (one, ((2, 1, 2),), True),
+        (one, ((1, 1, 2),), True), (one, ((0, 2, 2),), True), (grid, grid, False), (grid, ((0, 2, 2), (0, 1, 1)), True),
+        (grid, ((0, 4, 2), (0, 1, 2)), True), (grid, ((0, 2, 2), (1, 1, 1)), True), (alone, one, False),
+        (alone, ((1, 1, 2),), True), (alone, grid, False), (alone, ((0, 2, 2), (1, 1, 1)), True),
+        (one, ((0, 1, 0),), True), (((0, 2, 2),), grid, False),
+    ):  # fmt: skip
+        made = replace(s, call=seq(dealt(put, *here), dealt(away, *there), dealt(late, *here)))
+        assert bool(check_races(made)) == bool(judged(made)) == races, (here, there)
+
+
+# numbers of calls -----------------------------------------------------------------------------------------------------
+PARTS = ("before", "enter", "first", "body", "last", "exit", "after")
+
+
+def counting(early: str, late: str, form: Loop) -> Callable[[int], Schedule]:
+    """``dma`` has some calls in every part of a loop, before and behind it. In one part it puts what ``more`` uses in
+    another one, which waits with the given lag."""
+    s = pair(scratch(0), scratch(0), writes=False)
+    put, use = s.call.children
+    assert isinstance(put, Issue)
+    assert isinstance(use, Issue)
+    units = {**s.system.units, "more": Unit("more", ("copy",), 1e9)}
+    s = replace(s, system=replace(s.system, units=units))
+    put = put.waiting((Wait("dma", 0), Wait("more", 0)))
+    away = put.waiting((Wait("dma", 0),))
+    far = tuple(replace(o, place=replace(o.place, offset=o.place.offset + 1024)) for o in put.operands)
+    away = replace(away, operands=far)
+    named = tuple(replace(o, name={"X": "S", "Y": "D"}[o.name]) for o in use.operands)
+    use = replace(use, unit="more", instruction="copy", nest=None, operands=named)
+
+    def made(lag: int) -> Schedule:
+        def part(n: int, name: str) -> Seq:
+            mine: list[Node] = [put] if name == early else []
+            mine = [*mine, away, use.waiting((Wait("dma", lag), Wait("more", 0)))] if name == late else mine
+            return seq(away, *mine, *[away] * (n % 3))
+
+        parts = {p: part(n, p) for n, p in enumerate(PARTS)}
+        there = {p: parts[p] for p in PARTS[1:-1] if p in ("enter", "body", "exit") or getattr(form, p) is not None}
+        return replace(s, call=loop("w", 0, 2, 1, seq(parts["before"], replace(form, **there), parts["after"])))
+
+    return made
+
+
+def between(s: Schedule) -> int:
+    """The least number of calls of ``dma`` from the last that puts something to one that uses it."""
+    since, least = 1 << 20, 1 << 20
+    for issue, _ in calls(s.call, {}):
+        if issue.unit == "dma":
+            since = 1 if issue.after == (Wait("dma", 0), Wait("more", 0)) else since + 1
+        else:
+            least = min(least, since)
+    return least
+
+
+FORMS = (loop("t", 0, 4, 1, seq()), loop("t", 1, 8, 2, seq()), loop("t", 0, 4, 1, seq(), first=seq(), last=seq()),
+         loop("t", 3, 17, 3, seq(), first=seq()), loop("t", 0, 9, 2, seq(), last=seq()),
+         loop("t", 0, 1, 1, seq()))  # fmt: skip
+
+
+@pytest.mark.parametrize("form", range(len(FORMS)))
+def test_as_many_calls_are_counted_as_there_are(form: int) -> None:
+    """From every part of a loop to every other one, and round again, the nearest call may be as near as it is."""
+    for early, late in product(PARTS, PARTS):
+        made = counting(early, late, FORMS[form])
+        there = {i.unit for i, _ in calls(made(0).call, {})}
+        least = between(made(0))
+        if "more" not in there or least == 1 << 20:
+            continue
+        assert least > 1
+        assert not judged(made(least - 1)), (early, late)
+        assert judged(made(least)), (early, late)
+        assert check_races(made(least)), (early, late)
+
+
+@pytest.mark.parametrize(("lo", "hi"), [
+    (((0, 1), (2, 1)), ((5, 1),)), (((2, 1), (0, 1)), ((5, 1),)), (((-3, 2),), ((3, 1),)), (((5, 2),), ((6, 1),)),
+    (((0, 1),), ((9, 1), (3, 1))), (((0, 1),), ((7, 2),)), (((0, 1),), ((2, 1), (9, 2))),
+    (((-7, 3), (-5, 1)), ((5, 2),)),
+])  # fmt: skip
+def test_no_more_calls_are_counted_than_there_are(lo: tuple[tuple[int, int], ...],
+                                                  hi: tuple[tuple[int, int], ...]) -> None:  # fmt: skip
+    """Where several bounds or quotients say how often a loop runs."""
+    form = Loop("t", *(tuple(Bound(lit(n), div) for n, div in side) for side in (lo, hi)), 1, seq())
+    for early, late in product(PARTS, PARTS):
+        made = counting(early, late, form)
+        least = between(made(0))
+        if least < 1 << 20:
+            assert not judged(made(0)), (early, late)
+            assert judged(made(least)), (early, late)
+            assert check_races(made(least)), (early, late)
 
 
 # what the tree does not show ------------------------------------------------------------------------------------------
