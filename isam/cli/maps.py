@@ -73,7 +73,7 @@ READING: dict[str, tuple[Part, ...]] = {
         ("Every point once and in order (obligations 1 to 7)", "points order behind preimage bounds"),
         ("What lies where (obligations 8 and 11)",
          "tree state facts cuts quantified progressions induction writes ended dealt instances final scope"),
-        ("What may run at the same time (obligation 8)", "waits ways standing"),
+        ("What may run at the same time (obligation 8)", "waits ways standing pairs"),
         ("Steps and memories (obligations 9 and 10)", "legal signature joined filled registers workspace layout"),
         ("Arithmetic that the checkers share", "geometry context boxes sets counted guards witness digits"),
         ("The slow judge", "flat flat_layout flat_step flat_units flat_joined flat_table flat_program flat_walk subset "
