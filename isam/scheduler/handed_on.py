@@ -60,8 +60,8 @@ def handed_on(groups: Sequence[Group], around: tuple[RecurrentLoop, ...], run: D
 
 def wanted(trace: Trace, groups: Sequence[Group], taken: tuple[int, int], loop: str = "",
            behind: Sequence[int] = (), near: Sequence[str] = ()) -> bool:  # fmt: skip
-    """Whether the Approach wants groups to hand on; ``taken``: calls without and with that. Temporaries at home ``near``
-    save bytes, whatever calls they take: that is asked always."""
+    """Whether the Approach wants groups to hand on; ``taken``: calls without and with that. Temporaries at home
+    ``near`` save bytes, whatever calls they take: that is asked always."""
     if taken[1] >= WORTH * taken[0] and not near:
         return False
     nests = [[n.number for n in g.nests] for g in groups]

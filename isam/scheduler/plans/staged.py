@@ -58,8 +58,8 @@ def _nearest(use: Use, system: System, routes: Routes) -> str | None:
 
 
 def on_the_way(use: Use, system: System, routes: Routes) -> list[str]:
-    """The memories with addresses that an operand passes on its way from home, or, of one that only begins near calls, on
-    its way back."""
+    """The memories with addresses that an operand passes on its way from home, or, of one that only begins near calls,
+    on its way back."""
     home = next(iter(use.homes), system.home)
     if home == system.home:
         return []
