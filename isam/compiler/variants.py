@@ -112,8 +112,8 @@ def _compete(job: Job) -> None:
 
 def _make(job: Job, candidate: Candidate) -> None:
     """Schedules a candidate; also, as ones of their own, with smaller calls where nests could agree on those and do
-    not, with groups dealt alike where they could be and are not, and with temporaries at home near where they could be
-    and are not: what that saves and what it costs, only both in time say."""
+    not, with groups dealt alike where they could be and are not, and with temporaries at home near where that takes
+    more calls: what that saves and what it costs, only both in time say."""
     from isam.scheduler import schedule
     from isam.scheduler.agree import offered
     from isam.scheduler.dealt_alike import offered_alike

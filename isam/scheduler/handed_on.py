@@ -70,8 +70,9 @@ def wanted(trace: Trace, groups: Sequence[Group], taken: tuple[int, int], loop: 
 
 
 def offered_near(decision: Choice | Decision) -> bool:
-    """Whether temporaries at home near are, or were, decided on."""
-    return decision.point == "carry" and bool(decision.context["near"]) and not decision.context["dealt"]
+    """Whether temporaries at home near are, or were, decided on, though they take more calls."""
+    near = decision.point == "carry" and bool(decision.context["near"]) and not decision.context["dealt"]
+    return near and decision.costs is not None and decision.costs[1] >= WORTH * decision.costs[0]
 
 
 class _Row:

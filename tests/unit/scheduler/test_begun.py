@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from isam.approach.choice import Choice, Trace
+from isam.approach.choice import Trace
 from isam.approach.shipped.greedy import Greedy
 from isam.compiler import Refused
 from isam.compiler.alternatives import seconds
-from isam.compiler.variants import NEAR
 from isam.diagnostics import IsamError
 from isam.ir.text import parse_kernel
 from isam.scheduler.handed_on import offered_near, wanted
@@ -110,33 +109,24 @@ HANDED = parse_kernel(KERNEL.format(role="temp", begin=BEGIN).replace("K]\n", "K
                       + "  forall i < M, j < N\n    y[i, j] = max(C[i, j], 0)\n")  # fmt: skip
 
 
-class Afar(Greedy):
-    """Keeps nothing near of its own accord."""
-
-    name, why = "afar", "to see that it is tried"
-
-    def carry(self, choice: Choice) -> object:
-        return choice.options[0]
-
-
-@pytest.mark.parametrize(("approach", "ahead"), [(Greedy(), ()), (Afar(), (NEAR,))], ids=["fewer calls", "less time"])
-def test_drained_temporaries_are_at_home_near(approach: Greedy, ahead: tuple[str, ...]):
-    """Also where the Approach would not have that for the calls that it takes: a schedule of each is timed."""
+def test_drained_temporaries_are_at_home_near():
     numbers = {"M": 32, "N": 32, "K": 32}
-    done = compiled(HANDED, numbers, machine([FED, DRAINED], MXU, MZERO, CLIPPED), approach, check=True)
-    assert done.taken is not None
-    assert done.taken.ahead == ahead
+    done = compiled(HANDED, numbers, machine([FED, DRAINED], MXU, MZERO, CLIPPED), check=True)
     assert done.schedule is not None
     assert done.schedule.homes["C"].memory == "spad"
     judge(HANDED, numbers, done)
 
 
-def test_temporaries_at_home_near_are_asked_about_whatever_calls_they_take():
+@pytest.mark.parametrize(("calls", "near", "asked", "timed"), [
+    ((10, 12), ["C"], 1, True), ((12, 10), ["C"], 1, False), ((10, 12), [], 0, False),
+], ids=["more calls", "fewer calls", "in registers"])  # fmt: skip
+def test_temporaries_at_home_near_are_timed_where_they_take_more_calls(
+    calls: tuple[int, int], near: list[str], asked: int, timed: bool
+):
     trace = Trace(Greedy())
-    assert not wanted(trace, [], (10, 12), near=["C"])
-    assert [offered_near(d) for d in trace.decisions] == [True]
-    assert not wanted(trace, [], (10, 12))
-    assert len(trace.decisions) == 1
+    assert wanted(trace, [], calls, near=near) is (calls[1] < calls[0])
+    assert len(trace.decisions) == asked
+    assert any(map(offered_near, trace.decisions)) is timed
 
 
 def test_a_sum_that_goes_on_from_home_is_refused_with_the_reason(drained: System):
