@@ -62,7 +62,7 @@ QUESTIONS: tuple[Question, ...] = (
         "`schedule`, `ahead`: steps from the kernel as written, which comes first, `errors`: bounds, where steps are "
         "inexact. Asked where equivalent kernels are offered, or where steps were taken because they may save calls. "
         "Of the one taken several schedules may then be made. Also asked of two schedules of one kernel, the second "
-        "with smaller calls that agree (`tail`), or with groups dealt alike (`carry`).",
+        "with smaller calls that agree (`tail`), or with groups dealt alike or temporaries at home near (`carry`).",
         by="compiler",
     ),
     Question(

@@ -24,14 +24,15 @@ from isam.system.graph import System
 
 AGREEING = "smaller calls that agree"
 ALIKE = "groups dealt alike"
+NEAR = "temporaries at home near"
 AHEAD = 5 / 4  # times less that the calls of a cover take than those of the first, for it to be scheduled before that
 
 
 @dataclass(frozen=True)
 class Variant:
     """An option at ``variant``: a schedule, and what was done ahead: the steps by which its kernel was made from the
-    one as written, that nests agree on smaller calls or that groups are dealt alike. ``errors``: how far its results
-    may be from exact ones, where steps were inexact."""
+    one as written, that nests agree on smaller calls, that groups are dealt alike or that temporaries are at home near.
+    ``errors``: how far its results may be from exact ones, where steps were inexact."""
 
     schedule: Schedule
     ahead: tuple[str, ...] = ()
@@ -111,17 +112,18 @@ def _compete(job: Job) -> None:
 
 def _make(job: Job, candidate: Candidate) -> None:
     """Schedules a candidate; also, as ones of their own, with smaller calls where nests could agree on those and do
-    not, and with groups dealt alike where they could be and are not: what that saves and what it costs, only both in
-    time say."""
+    not, with groups dealt alike where they could be and are not, and with temporaries at home near where that takes
+    more calls: what that saves and what it costs, only both in time say."""
     from isam.scheduler import schedule
     from isam.scheduler.agree import offered
     from isam.scheduler.dealt_alike import offered_alike
+    from isam.scheduler.handed_on import offered_near
 
     candidate.answer = job.deciding(schedule, candidate.cover, job.system, job.trace)
     if not isinstance(candidate.answer, Schedule):
         return
     made, at = job.decisions(candidate.answer), job.candidates.index(candidate) + 1
-    for name, asked in ((ALIKE, offered_alike), (AGREEING, offered)):
+    for name, asked in ((ALIKE, offered_alike), (AGREEING, offered), (NEAR, offered_near)):
         if any(asked(d) and not d.chosen for d in made):
             by = Second(job.trace.approach, asked)
             answer = job.deciding(_decided, candidate.cover, job.system, job.trace, by)

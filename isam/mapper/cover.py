@@ -20,6 +20,7 @@ from isam.ir.mapping import Mapping as Mapped
 from isam.ir.spacing import TOGETHER, Spacing
 from isam.ir.table import spacing_of
 from isam.mapper.barred import NOTHING, Barred
+from isam.mapper.begun import beginning_there
 from isam.mapper.candidates import gather
 from isam.mapper.pricing import Candidate, Pricing
 from isam.mapper.selection import Price, Region, Selected, select, total
@@ -101,7 +102,7 @@ def offer(
     """The legal covers of a kernel, or why there are none (``remedies``: and what would do); chooses nothing."""
     order, spacing = order_of(kernel.statements), spacing_of(instructions)
     gathered = gather(kernel, instructions, order, Pricing(kernel, penalties, spacing))
-    candidates = gathered.candidates
+    candidates = beginning_there(gathered.candidates, kernel, spacing.closed, require)
     found = _select_levels(kernel, candidates, order, frozenset(require))
     if isinstance(found, int):
         usable = {c.mapping.instruction.name for c in candidates}

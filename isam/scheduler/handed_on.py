@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cached_property
 from typing import NamedTuple
 
-from isam.approach.choice import Choice, Trace
+from isam.approach.choice import Choice, Decision, Trace
 from isam.ir.affine import Affine
 from isam.ir.kernel import FAR
 from isam.schedule.tree import Bound, Issue, Loop, Node, Seq, distinct
@@ -60,12 +60,19 @@ def handed_on(groups: Sequence[Group], around: tuple[RecurrentLoop, ...], run: D
 
 def wanted(trace: Trace, groups: Sequence[Group], taken: tuple[int, int], loop: str = "",
            behind: Sequence[int] = (), near: Sequence[str] = ()) -> bool:  # fmt: skip
-    """Whether the Approach wants groups to hand on; ``taken``: calls without and with that."""
-    if taken[1] >= WORTH * taken[0]:
+    """Whether the Approach wants groups to hand on; ``taken``: calls without and with that. Temporaries at home
+    ``near`` save bytes, whatever calls they take: that is asked always."""
+    if taken[1] >= WORTH * taken[0] and not near:
         return False
     nests = [[n.number for n in g.nests] for g in groups]
     context = {"loop": loop, "nests": nests, "behind": [*behind], "near": [*near], "dealt": False}
     return trace.choose(Choice("carry", (NOTHING, HANDED_ON), context, tuple(map(float, taken)))) == HANDED_ON
+
+
+def offered_near(decision: Choice | Decision) -> bool:
+    """Whether temporaries at home near are, or were, decided on, though they take more calls."""
+    near = decision.point == "carry" and bool(decision.context["near"]) and not decision.context["dealt"]
+    return near and decision.costs is not None and decision.costs[1] >= WORTH * decision.costs[0]
 
 
 class _Row:

@@ -94,7 +94,7 @@ def _suits(buffer: Buffer, nest: Nest, use: Use, home: NearHome, system: System)
         return bool(found) and all(system.home not in w.memories for w in found)
 
     other = [h for h in use.homes if h != memory.name]
-    there = all(leads(memory.name, h) for h in other) or not use.reads
+    there = all(leads(memory.name, h) or h in system.closed for h in other) or not use.reads  # begun in a closed one
     back = all(leads(h, memory.name) for h in other) or not use.writes
     return system.home not in use.homes and there and back
 

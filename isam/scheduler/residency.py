@@ -161,7 +161,8 @@ class Residency:
         path = self.fit.route(source.memory, target.memory, dtype)
         if path is None:
             m, demand = self.system.memories[target.memory], f"moves of {dtype} from '{source.memory}' for {tile}"
-            raise NoSchedule(Infeasible(f"memory '{m.name}'", demand, "no way leads there", loc=m.loc))
+            no = "no way leads there" + ", it holds what begins in the same loops" * (m.name in self.system.closed)
+            raise NoSchedule(Infeasible(f"memory '{m.name}'", demand, no, loc=m.loc))
         Transfer(self, tile, path, source, target, pinned).run()
 
     def read(self, use: Use, tile: Tile, key: Key | None, pinned: set[Key]) -> Place:

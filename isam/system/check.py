@@ -10,7 +10,7 @@ from isam import registry
 from isam.diagnostics import NOWHERE, Diagnostic, IsamError, Loc
 from isam.ir.dtype import ANY, size_of
 from isam.ir.instruction import Instruction, idle_axes
-from isam.ir.kernel import FAR, Buffer
+from isam.ir.kernel import FAR, Buffer, recurrences
 from isam.system.check_groups import check_groups
 from isam.system.emission import check_emission, later_members
 from isam.system.families import Entry
@@ -287,6 +287,7 @@ class _Check:
 
     def operands(self, i: Instruction) -> None:
         self.speed(i.cost.bandwidth, i.name, self.at("bandwidth", i.name, otherwise=i.loc), "16 B/cycle")
+        self.sizes(i)
         legal: dict[str, tuple[str, ...]] = {}
         names = {a.name for a in i.body.arguments}
         for o in i.operands:
@@ -314,6 +315,17 @@ class _Check:
             self.apart(i, group, legal, self.at("apart", i.name, n, otherwise=i.loc))
         if len(self.faults.found) == before and all(legal.get(a.name) for a in i.body.arguments):
             self.together(i, legal)
+
+    def sizes(self, i: Instruction) -> None:
+        """What a call takes of the axes says how large its sizes are."""
+        statements = i.body.statements
+        told = {n for s in statements for a in s.domain.axes for n in a.extent.names}
+        told |= {n for r in recurrences(i.body.body) for n in r.axis.extent.names}
+        told |= {s.whole[0] for s in i.syms if s.whole} | {s.name for s in i.syms if s.whole or s.lo == s.hi}
+        for s in i.syms if statements else ():
+            if s.name not in told:
+                self.faults.add("system-size", f"no loop of '{i.name}' goes as far as its size '{s.name}' says", i.loc,
+                                "take it out of the head, or loop over it: nothing else says how large it is in a call")
 
     def _grouped(self, i: Instruction, a: Buffer, m: Memory | None, at: Loc) -> None:
         """An operand in lanes that hold groups: its last dimension fits one."""

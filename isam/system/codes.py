@@ -53,6 +53,7 @@ CODES: dict[str, str] = {
                       "stays within one instance.",
     "system-scalar": "One value of the file is longer than any description needs.",
     "system-select": "A system that selects others describes nothing itself, and is loaded from a file.",
+    "system-size": "An instruction has a size that none of its loops runs up to: no call could say how large it is.",
     "system-state": "A register, or what an instruction requires of one or sets in one, is impossible.",
     "system-strides": "A contract's strides are as many as the operand has dimensions.",
     "system-tag": "YAML tags could make any object; descriptions have plain values.",

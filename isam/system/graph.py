@@ -188,7 +188,13 @@ class System:
         table, used = Table.of(self.instructions), {m.by for m in self.moves} - {m.by for m in self.moves if m.computes}
         exposed = {r for u in self.units.values() for r in u.runs}
         names = [n for n in table if n in exposed and n not in used and table.computes(n)]
-        return Some(table, names, Spacing(table, self._at_home))
+        return Some(table, names, Spacing(table, self._at_home, self.closed))
+
+    @cached_property
+    def closed(self) -> frozenset[str]:
+        """Memories that no move leads to: data is there only where instructions begin it."""
+        open_ = {m.target for m in self.moves} | {m.name for m in self.memories.values() if m.kind == CACHED}
+        return frozenset(self.memories.keys() - open_ - {self.home})
 
     @property
     def _at_home(self) -> list[tuple[str, bool, str]]:

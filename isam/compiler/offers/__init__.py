@@ -78,6 +78,17 @@ def _several(of: Subject) -> bool:
     return any(of.system.spread(m.instruction.name)[1] > 1 for m in of.cover.mappings)
 
 
+def _closed(of: Subject) -> bool:
+    """Where the machine has memories that no move leads to."""
+    return bool(of.system.closed)
+
+
+def _by_themselves(of: Subject) -> Iterator[Steps]:
+    from isam.compiler.offers.by_themselves import by_themselves
+
+    yield by_themselves(of.kernel, of.cover, of.system.closed)
+
+
 def _hoisted(of: Subject) -> Iterator[Steps]:
     from isam.compiler.offers.hoisted import taken_out
 
@@ -159,8 +170,10 @@ def _split(of: Subject) -> Iterator[Steps]:
 
 
 OFFERS = (
+    Offer("by themselves", "sums that go on from what cannot be brought to where they are made begin with zero there",
+          _closed, _by_themselves, "before all: without it there is no schedule"),
     Offer("hoisted", "sums that need nothing of the step before are made for all steps at once, before the loop",
-          _recurs, _hoisted, "first: it alone takes work out of recurrent loops, which others leave alone"),
+          _recurs, _hoisted, "before the others: it alone takes work out of recurrent loops, which others leave alone"),
     Offer("in blocks", "sums that are made for all steps of a recurrent loop are made for a block of steps at a time",
           _cached, _in_blocks, "beside `hoisted`, whose steps come before its own"),
     Offer("carried", "what a step reads of the step before, at another place of a buffer, is a temporary of its own",

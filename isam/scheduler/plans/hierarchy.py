@@ -83,10 +83,11 @@ def _seen_from(system: System, memory: str) -> System:
     there, todo = {memory}, [memory]
     while todo:
         here = todo.pop()
-        for m in system.moves:
-            if m.source == here and m.target != system.home and m.target not in there:
-                there.add(m.target)
-                todo.append(m.target)
+        ahead = [m.target for m in system.moves if m.source == here and m.target != system.home]
+        drained = [m.source for m in system.moves if m.target == here and m.source in system.closed]
+        found = {*ahead, *drained} - there - {system.home}
+        there |= found
+        todo += found
     memories = {n: replace(m, home=n == memory) for n, m in system.memories.items() if n in there}
     moves = tuple(m for m in system.moves if {m.source, m.target} <= there)
     own = system.replica_of(memory)
@@ -118,7 +119,8 @@ def deep(group: Group, system: System, routes: Routes, memory: Memory) -> bool:
     places = {(h, u.dtype) for n in group.nests for u in n.uses for h in u.homes}
     if any(n.where for n in group.nests) or not {h for h, _ in places} <= view.memories.keys():
         return False
-    ways = [routes.of(memory.name, h, dtype) for h, dtype in places if h != memory.name]
+    ends = [(h, memory.name) if h in system.closed else (memory.name, h) for h, _ in places]
+    ways = [routes.of(*end, dtype) for end, (h, dtype) in zip(ends, places, strict=True) if h != memory.name]
     if any(way is None or not view.memories.keys() >= {*way} for way in ways):
         return False
     further = any(on_the_way(u, view, routes) for u in group.main.uses)
@@ -284,7 +286,9 @@ class Level:
         if not (whole and plain and uses[0].index and all(len(set(a)) == len(a) for a in axes)):
             return False
         ends = ((h, u.dtype) for u in uses for h in u.homes)
-        ways = [self.routes.of(*w, dtype) for h, dtype in ends for w in ((h, memory.name), (memory.name, h))]
+        one_way = system.closed if depth == len(order) else ()  # else sums that are begun come back
+        ways = [self.routes.of(*w, dtype) for h, dtype in ends
+                for w in ((h, memory.name), (memory.name, h)) if w[1] not in one_way]  # fmt: skip
         if any(way is None or system.home in way for way in ways):
             return False
         left = self._left(order)

@@ -58,9 +58,12 @@ def _nearest(use: Use, system: System, routes: Routes) -> str | None:
 
 
 def on_the_way(use: Use, system: System, routes: Routes) -> list[str]:
-    """The memories with addresses that an operand passes on its way from home."""
+    """The memories with addresses that an operand passes on its way from home, or, of one that only begins near calls,
+    on its way back."""
     home = next(iter(use.homes), system.home)
-    path = () if home == system.home else routes.of(system.home, home, use.dtype) or ()
+    if home == system.home:
+        return []
+    path = routes.of(system.home, home, use.dtype) or (*reversed(routes.of(home, system.home, use.dtype) or ()),)
     return [m for m in path[1:-1] if system.memories[m].cells is None]
 
 

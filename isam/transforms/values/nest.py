@@ -26,7 +26,8 @@ def neutral(op: str, dtype: str) -> float | int | None:
 @dataclass(frozen=True)
 class NestSum(Transform):
     """``y op= a`` over ``k, r`` reduces ``r`` first, into one partial result per ``k``: many small sums side by side,
-    as vector instructions make them. An axis may be cut first (``factor``), so that ``k`` is a part of it."""
+    as vector instructions make them. An axis may be cut first (``factor``), so that ``k`` is a part of it. At a site
+    that keeps none (``kept`` is empty) the whole sum is made by itself, and then added to what is there."""
 
     law: str = "nest-sum"  # type: ignore[misc]
     ops: tuple[str, ...] = ("add", "mul")
@@ -58,7 +59,7 @@ class NestSum(Transform):
             cut = SplitAxis((factor,)).apply(kernel, _cut_site(kernel, n, kept, factor))
             inner = next(new for new, text in cut.back.meanings if text == f"{kept} % {factor}")
             kernel, back, kept = cut.kernel, cut.back, inner
-        step = _rewrite(kernel, n, (kept,))
+        step = _rewrite(kernel, n, (kept,) if kept else ())
         return Rewrite(step.kernel, back.then(step.back))
 
     def sites_for(self, kernel: Kernel, mismatch: Mismatch) -> tuple[Site, ...]:

@@ -121,6 +121,8 @@ BROKEN: dict[str, tuple[str, str, list[str], str, str]] = {
         ["25:29 system-unknown-key"], "a cost has no field 'latancy'", "did you mean 'latency'?"),
     "body-syntax": ("forall i < M, j < N, k < K", "forall i < M, j < N, k K",
         ["21:32 L110"], "expected '<' after the axis 'k', found 'K'", "every axis has a bound: k < N"),
+    "body-size-unused": ("mm4(M <= 4,", "mm4(Q <= 8, M <= 4,",
+        ["15:3 system-size"], "no loop of 'mm4' goes as far as its size 'Q' says", "take it out of the head, or loop"),
     "body-size-empty": ("mm4(M <= 4,", "mm4(9 <= M <= 8,",
         ["17:33 L122"], "no size lies in 9 <= M <= 8", "expected a range that is not empty"),
     "body-size-of-nothing": ("mm4(M <= 4,", "mm4(M <= 0,",
