@@ -76,12 +76,19 @@ class _Races:
                 for t, n in self.known[s][done - 1].items() if done > 0 else ():
                     finished[t] = max(n, finished.get(t, 0))
                 finished[s] = max(done, finished.get(s, 0))
-        if self.group[name] in self.threads:  # a CPU carries a thread out in order
-            finished[stream] = len(mine)
+        if self.group[name] in self.threads:  # a CPU carries a thread out in order, whatever units it stands for
+            for s, past in self.known.items():
+                if past and self.alike(s, stream):
+                    finished = {t: max(n, finished.get(t, 0)) for t, n in (finished | past[-1]).items()}
+                    finished[s] = len(past)
         for issue, where in calls:
             for o in issue.operands:
                 self.touch(issue, o, stream, len(mine), finished, where)
         mine.append(finished)
+
+    def alike(self, one: Stream, two: Stream) -> bool:
+        """Whether two streams are of the same instance of a group."""
+        return (self.group[one[0]], one[1]) == (self.group[two[0]], two[1])
 
     def awaited(self, issue: Issue, at: At) -> Iterator[tuple[Stream, int]]:
         """Streams with how many of their steps a call's waits say are finished."""

@@ -189,8 +189,8 @@ class Waits:
         for way in self.ways(early.body, late.body):
             if way.on.get(owner, SAME) == OTHER:
                 continue  # in another instance's memory
-            if early.stream == late.stream and group in self.threads and way.on.get(group, SAME) != OTHER:
-                continue  # a CPU carries a thread out in order
+            if group in self.threads and group == self.group[late.stream] and way.on.get(group, SAME) != OTHER:
+                continue  # a CPU carries a thread out in order, whatever units it stands for
             self.look(early, late, way)
 
     def ways(self, early: Body, late: Body) -> list[Way]:

@@ -125,7 +125,7 @@ def test_what_was_not_worth_scheduling_is_scheduled_then(monkeypatch: pytest.Mon
     """Calls of the kernel as written alone take longer than another schedule: it has none until it is needed."""
     from isam.cost import floor
 
-    monkeypatch.setattr(floor, "least", lambda cover, system: 1.0 if not cover.steps else 1e-9)
+    monkeypatch.setattr(floor, "least_seconds", lambda cover, system: 1.0 if not cover.steps else 1e-9)
     done = run_stages(job())
     assert [c.answer is None for c in done.candidates if not c.ahead] == [True]
     monkeypatch.setattr(isam.proof, "prove", Refusing({" then ".join(c.ahead) for c in done.candidates if c.ahead}),
@@ -141,7 +141,7 @@ def test_what_waits_for_caches_counts_before_others_are_left_out(monkeypatch: py
     """A cover whose calls take longer than those of a schedule may be quicker than its calls and its waiting."""
     from isam.cost import compared, floor
 
-    monkeypatch.setattr(floor, "least", lambda cover, system: 1.0 if not cover.steps else 1e-9)
+    monkeypatch.setattr(floor, "least_seconds", lambda cover, system: 1.0 if not cover.steps else 1e-9)
     monkeypatch.setattr(compared, "beside", lambda schedule, sizes: waits if schedule.cover.steps else 0.0)
     done = run_stages(job())
     assert [c.answer is None for c in done.candidates if not c.ahead] == [waits < 1]

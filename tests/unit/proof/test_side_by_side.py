@@ -211,7 +211,8 @@ def racing(s: Schedule) -> set[str]:
         mine = [m for m in range(n) if streams[m] == streams[n]]
         have = set(done[mine[-1]]) if mine else set()
         if issue.unit in group.units and group.threads:
-            have |= {x for m in mine for x in (m, *done[m])}
+            thread = [m for m in range(n) if streams[m][0] in group.units and streams[m][1] == streams[n][1]]
+            have |= {x for m in thread for x in (m, *done[m])}
         for w in issue.after:
             if not w.every:
                 steps = [m for m in range(n) if streams[m] == stream(w.stream, instance)]
