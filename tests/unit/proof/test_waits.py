@@ -398,3 +398,48 @@ def test_bounds_with_divisors_are_bounds() -> None:
         body = Loop("t", (Bound(lit(low), 2),), (Bound(lit(9), 2),), 1, replace(put, operands=moved))
         made = replace(s, call=Seq((body, use)))
         assert bool(check_races(made)) == meets == bool(judged(made)), low
+
+
+def at_home_from(step: int, begin: int, after: tuple[Wait, ...], var: str) -> Issue:
+    """A call of an instance's ``dma`` that writes eight bytes in main memory, by the number of its instance."""
+    s = pair(scratch(0), scratch(0))
+    put = s.call.children[0]
+    assert isinstance(put, Issue)
+    tile = put.operands[0].tile._replace(shape=(1, 2))
+    own = Place("dram", "A", V(var) * step + begin if var else lit(begin), (48, 4))
+    far = Place("sp", "", lit(0), (8, 4))
+    operands = tuple(replace(o, tile=tile, place=own if o.name == "D" else far) for o in put.operands)
+    return replace(put, operands=operands, after=after)
+
+
+@pytest.mark.parametrize("by", [-8, 8, 0])
+def test_what_another_instance_has_written_is_waited_for_with_all_of_them(by: int) -> None:
+    """What a lower one, a higher one or the same has written: a wait for one's own stream is for the last alone."""
+    one = Deal("core", 0, 1)
+    first = replace(loop("a", 0, 4, 1, at_home_from(8, 16, (), "a")), deal=one)
+    for after, enough in (((Wait("dma", 0),), by == 0), ((Wait("dma", 0, True),), True)):
+        second = replace(loop("b", 0, 4, 1, at_home_from(8, 16 + by, after, "b")), deal=one)
+        made = replace(replicated("sp"), call=seq(first, second))
+        assert bool(check_races(made)) == (not enough) == bool(judged(made)), after
+
+
+def test_what_is_dealt_to_nobody_waits_for_all_instances() -> None:
+    one = Deal("core", 0, 1)
+    first = replace(loop("a", 0, 4, 1, at_home_from(8, 16, (), "a")), deal=one)
+    for after, enough in (((Wait("dma", 0),), False), ((Wait("dma", 0, True),), True)):
+        made = replace(replicated("sp"), call=seq(first, at_home_from(0, 24, after, "")))
+        assert bool(check_races(made)) == (not enough) == bool(judged(made)), after
+
+
+def test_a_long_row_comes_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first call of an iteration meets the last one of the iteration before, in rows that are looked at in part."""
+    monkeypatch.setattr(waits, "FEW", 0)
+    monkeypatch.setattr(pairs, "FEW", 0)
+    s = pair(scratch(0), scratch(0), writes=False)
+    put, use = s.call.children
+    assert isinstance(put, Issue)
+    assert isinstance(use, Issue)
+    for after, races in (((Wait("mm", 0), Wait("dma", 0)), False), ((Wait("dma", 0),), True)):
+        row = seq(put.waiting(after), *(use.waiting((Wait("dma", 0), Wait("mm", 0))) for _ in range(3)))
+        made = replace(s, call=loop("t", 0, 3, 1, row))
+        assert bool(check_races(made)) == races == bool(judged(made)), after
