@@ -18,7 +18,6 @@ ARTIFACT = Annotated[str, typer.Argument(metavar="OUT", help="What isam compile 
 CODE = Annotated[bool, typer.Option("--code/--no-code", help="Also emit the code again and compare it byte by byte.")]
 
 
-
 @answering("verify", artifact="the file", holds="whether everything agrees", violations="what does not",
            obligations="what was proved again", code="same, other, or not compared")  # fmt: skip
 def verify(artifact: ARTIFACT, code: CODE = True, as_json: AsJson = False) -> Answer:
@@ -51,8 +50,7 @@ def verify(artifact: ARTIFACT, code: CODE = True, as_json: AsJson = False) -> An
     if violations:
         return Answer(f"{artifact}: refused\n" + "\n".join(f"  {v}" for v in violations), data, yes=False)
     proved = "\n".join(f"  {o['number']:>2} {o['statement']}" for o in data["obligations"])  # type: ignore[union-attr]
-    said = f"{artifact}: {a.name} on {schedule.system.name}, proved again\n{proved}"
-    return Answer(f"{said}\n  code: {same}", data)
+    return Answer(f"{artifact}: {a.name} on {schedule.system.name}, proved again\n{proved}\n  code: {same}", data)
 
 
 def _mapping(path: str) -> Answer:

@@ -176,10 +176,7 @@ class Counts:
         got = self._rows.get(key)
         if got is None:
             depth = len(body.dealt(e.group))
-            each = [
-                self.whole(n[0], e, mine, depth) if isinstance(n, tuple) else self.whole(n, e, mine, depth)
-                for n in body.row
-            ]
+            each = [self.whole(n[0] if isinstance(n, tuple) else n, e, mine, depth) for n in body.row]
             got = self._rows[key] = list(accumulate(each, initial=0))
         return got
 
@@ -188,10 +185,8 @@ class Counts:
         key = id(body), name, e, id(mine)
         got = self._parts.get(key)
         if got is None:
-            assert body.parent is not None
-            assert body.loop is not None
-            node, depth = getattr(body.loop, name), len(body.parent.dealt(e.group)) + _dealt_to(body.loop, e.group)
-            got = 0 if node is None else self.whole(node, e, mine, depth)
+            node = getattr(body.loop, name)
+            got = 0 if node is None else self.whole(node, e, mine, len(body.dealt(e.group)))
             self._parts[key] = got
         return got
 

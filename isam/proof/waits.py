@@ -147,9 +147,7 @@ class Waits:
         """What all calls of a tree touch."""
         known: dict[object, Bundle] = {}
         contexts: dict[int, Context] = {}
-        kept: list[Body] = []
         for body in bodies(tree):
-            kept.append(body)
             around = self.sizes if body.parent is None else contexts[id(body.parent)]
             var = body.var()
             ctx = contexts[id(body)] = around if var is None else around.with_var(var)

@@ -19,9 +19,8 @@ EARLY = "^a"  # what is behind the name of a variable of the earlier call, where
 
 @dataclass(eq=False, slots=True)
 class Way:
-    """``early`` before ``late``: in one iteration of everything around both (``top`` its innermost body), or where
-    ``turned``, ``early`` in an earlier iteration of that body's loop. ``tops``: the bodies from which on they differ,
-    one of each: two parts of one loop where they are not the same.
+    """``early`` before ``late``: in one iteration of everything around both, or where ``turned``, in an earlier one of
+    the loop of ``tops``. ``tops``: the innermost body that both are in so, twice, or two parts of one loop.
 
     ``ctx`` knows the variables of both, ``names`` says what those of the earlier one are called there. ``on``: per
     replicated group, on which instance the earlier one is as the later one sees it."""
@@ -115,8 +114,7 @@ def _instances(early: Body, late: Body, common: int, groups: tuple[str, ...]
     each: list[list[tuple[str, str, dict[int, tuple[Loop, str]]]]] = []
     for g in groups:
         one, two = early.dealt(g), late.dealt(g)
-        shared = sum(b.loop is not None and b.loop.deal is not None and b.loop.deal.group == g
-                     for b in early.chain[:common])  # fmt: skip
+        shared = len(early.chain[common - 1].dealt(g))
         a, b = one[shared:], two[shared:]
         if not a and not b:
             each.append([(g, SAME, {})])
