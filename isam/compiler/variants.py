@@ -25,6 +25,7 @@ from isam.system.graph import System
 AGREEING = "smaller calls that agree"
 ALIKE = "groups dealt alike"
 NEAR = "temporaries at home near"
+BLOCKS = "blocks that stay near"
 AHEAD = 5 / 4  # times less that the calls of a cover take than those of the first, for it to be scheduled before that
 
 
@@ -118,12 +119,14 @@ def _make(job: Job, candidate: Candidate) -> None:
     from isam.scheduler.agree import offered
     from isam.scheduler.dealt_alike import offered_alike
     from isam.scheduler.handed_on import offered_near
+    from isam.scheduler.in_rows import offered_blocks
 
     candidate.answer = job.deciding(schedule, candidate.cover, job.system, job.trace)
     if not isinstance(candidate.answer, Schedule):
         return
     made, at = job.decisions(candidate.answer), job.candidates.index(candidate) + 1
-    for name, asked in ((ALIKE, offered_alike), (AGREEING, offered), (NEAR, offered_near)):
+    for name, asked in ((ALIKE, offered_alike), (AGREEING, offered), (NEAR, offered_near),
+                        (BLOCKS, offered_blocks)):
         if any(asked(d) and not d.chosen for d in made):
             by = Second(job.trace.approach, asked)
             answer = job.deciding(_decided, candidate.cover, job.system, job.trace, by)

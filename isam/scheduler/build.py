@@ -22,6 +22,8 @@ from isam.scheduler.dealt_alike import Alike, wanted_alike, ways_alike
 from isam.scheduler.dry import DryRun
 from isam.scheduler.handed_on import handed_on, wanted
 from isam.scheduler.homes import check_room
+from isam.scheduler.in_rows import Blocked, in_blocks
+from isam.scheduler.in_rows import wanted as wanted_in_blocks
 from isam.scheduler.infeasible import Infeasible, NoSchedule
 from isam.scheduler.interchange import OutsideRows, rows_outside
 from isam.scheduler.levers import levers
@@ -33,6 +35,7 @@ from isam.scheduler.plans import plans
 from isam.scheduler.plans.boxes import NOTHING
 from isam.scheduler.plans.dealing import undealt
 from isam.scheduler.plans.hierarchy import gathering_room
+from isam.scheduler.plans.resident import Resident
 from isam.scheduler.plans.staged import between
 from isam.scheduler.prefetch import with_prefetches
 from isam.scheduler.prepared import made_whole, prepared
@@ -78,7 +81,7 @@ def _built(cover: Cover, system: System, trace: Trace) -> tuple[_Builder, Schedu
             return builder, builder.build()
         except NoSchedule as no:
             first = first or no
-            if builder.staying.rooms or builder.gathering:
+            if builder.staying.rooms or builder.gathering or builder.blocked:
                 keep = False
                 continue
             full = next((n for n in builder.nests if n.number == no.nest and no.reason.smaller), None)
@@ -126,6 +129,7 @@ class _Builder:
     def __init__(self, cover: Cover, system: System, trace: Trace, keep: bool, refused: TooLarge):
         self.staying, self.keep = StayRooms(), keep  # what may stay in near memory, or meet there
         self.gathering: dict[str, int] = {}  # bytes of memories for results that meet there
+        self.blocked: Blocked | None = None  # groups in blocks all of whose data lie in a memory
         self.cover, self.system, self.trace = cover, system, trace
         all_nests = nests_of(cover, system)
         self.machine = aligned(system, (n.instruction.name for n in all_nests))
@@ -153,7 +157,13 @@ class _Builder:
         self.gathering = gathering_room(self.groups, self.machine, self.routes) if self.keep else {}
         for memory, room in self.gathering.items():
             self.machine = smaller(self.machine, memory, room)
-        if self.gathering:
+        blocked = self._blocked()
+        if blocked is not None:
+            self.blocked, self.parts = blocked, list(blocked.parts)
+            groups = list(groups_in(self.parts))
+            self.groups = [g for g, _ in groups]
+            self.machine = smaller(self.machine, blocked.memory, blocked.room)
+        if self.gathering or blocked:
             self.run = DryRun(self.kernel, self.machine, self.trace, self.routes)
         self.staying = self._staying(groups) if self.keep else StayRooms()
         if self.staying.rooms:
@@ -163,6 +173,13 @@ class _Builder:
         self.by_rows = set[int]()  # groups, by number, of which some rows come after others
         self.begin: dict[str, Affine] = {}  # of axes of which a part is scheduled, where it begins
         return self._made()
+
+    def _blocked(self) -> Blocked | None:
+        """Groups in blocks all of whose data lie in a memory, where the Approach wants that."""
+        if self.gathering or not self.keep:
+            return None
+        found = in_blocks(self.parts, self.kernel, self.machine, self.routes, lambda g: self.at_bind(g.main))
+        return found if wanted_in_blocks(self.trace, found) else None
 
     def _begun(self, machine: System) -> DryRun:
         return DryRun(self.kernel, machine, self.trace, self.routes)
@@ -308,7 +325,8 @@ class _Builder:
         stays = Stays(around, room, self.staying.memory) if room and group.domain is None else None
         lasting = stays.lasting(group) if stays is not None else NOTHING
         alike, at = self.dealt.get(group.number, (None, 0))
-        options, costs = plans(group, self.run.system, self.routes, self.bindable, lasting,
+        resident = self._resident(group)
+        options, costs = ([*p] for p in zip(*resident, strict=True)) if resident else plans(group, self.run.system, self.routes, self.bindable, lasting,
                                alike and alike.dealings[at], self.run.homes.near, self.gathering)  # fmt: skip
         if alike is not None:
             options, costs = alike.plans(at, options, costs)
@@ -324,6 +342,13 @@ class _Builder:
         plan = self.trace.choose(Choice("tile", options, context, costs))
         self.planned[key] = plan, stays
         return plan, stays
+
+    def _resident(self, group: Group) -> list[tuple[Plan, float]]:
+        """Plans of a group with blocks all of whose data lie in a memory."""
+        if self.blocked is None or group.number not in self.blocked.numbers:
+            return []
+        memory, near = self.system.memories[self.blocked.memory], frozenset(self.run.homes.near)
+        return Resident(group, self.run.system, self.routes, memory, self.blocked.room, near).plans()
 
     def _staying(self, groups: list[tuple[Group, tuple[RecurrentLoop, ...]]]) -> StayRooms:
         """How much of a near memory is for what stays: asked where something can."""

@@ -26,6 +26,7 @@ class Gathering:
     def __init__(self, run: DryRun, plan: Plan):
         self.run, self.plan = run, plan
         self.taken: dict[str, int] = {}  # of the room for results, by those that we are in
+        self.turn = 0  # which of the blocks that take turns we are in
 
     @contextmanager
     def within(self, depth: int, env: Env, members: Members) -> Iterator[None]:
@@ -35,6 +36,15 @@ class Gathering:
                 if g.depth == depth:
                     stack.enter_context(self._gathered(g, env, members))
             yield
+
+    @contextmanager
+    def turned(self, turn: int) -> Iterator[None]:
+        """In one of the blocks that an iteration holds."""
+        before, self.turn = self.turn, turn
+        try:
+            yield
+        finally:
+            self.turn = before
 
     @contextmanager
     def _gathered(self, what: Gathered, env: Env, members: Members) -> Iterator[None]:
@@ -47,6 +57,7 @@ class Gathering:
         memory, size = run.system.memories[what.memory], size_of(homes.dtype(what.buffer))
         layout, total = layout_of(box.shape, size, range(len(box.shape)), align=memory.align)
         name, begin = f"{memory.name}.results", self.taken.get(memory.name, 0)
+        before, begin = begin, begin or self.turn * what.second
         end, known = begin + room_of(total, memory.align), homes.slots.get(name)
         homes.slots[name] = Slot(name, memory.name, max(end, known.bytes if known else 1), max(1, memory.align))
         place = Place(memory.name, name, Affine((), begin), layout.coefficients)
@@ -61,10 +72,13 @@ class Gathering:
         with homes.gathering(box, place):
             yield
             for key in data.state.of(what.buffer):
-                if key in data.state.copies:
+                if key in data.state.copies and what.goes:
                     data.evict(key, leaving=lambda k: k[1].buffer == what.buffer)
-        self.taken[memory.name] = begin
-        self._carry(box, there, End(outside, data.home), dtype)
+                elif key in data.state.copies:
+                    data.state.drop(key)
+        self.taken[memory.name] = before
+        if what.goes:
+            self._carry(box, there, End(outside, data.home), dtype)
 
     def _carry(self, box: Tile, source: End, target: End, dtype: str) -> None:
         path = self.run.data.fit.route(source.memory, target.memory, dtype)

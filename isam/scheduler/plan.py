@@ -53,12 +53,15 @@ class StagedBox:
 @dataclass(frozen=True, slots=True)
 class Gathered:
     """What is computed of ``buffer`` below ``depth`` loops is gathered in ``memory``, its home meanwhile, and goes home
-    from there in one piece. ``begun``: it is brought there first, to be added to."""
+    from there in one piece. ``begun``: it is brought there first, to be added to. ``goes``: somebody wants it at home.
+    ``second``: bytes from its place to that of the next block, where blocks take turns."""
 
     buffer: str
     depth: int
     memory: str
     begun: bool = False
+    goes: bool = True
+    second: int = 0
 
 
 @dataclass(frozen=True)
@@ -67,13 +70,16 @@ class Group:
 
     ``private``: per temporary, the axes whose iterations do not share its elements. ``domain``: what the nests run
     over, where that is no box: they are then those of one block of it. ``number``: which of the kernel's groups it is,
-    or is a part of."""
+    or is a part of. ``runs``: groups that go through blocks of an axis one after the other, by their nests; ``grains``:
+    what these blocks are multiples of."""
 
     nests: tuple[Nest, ...]
     exact: bool = False  # accumulations keep their lexicographic order
     private: dict[str, frozenset[str]] = field(default_factory=dict)
     domain: BlockedDomain | None = None
     number: int = field(default=0, compare=False)
+    runs: tuple[Members, ...] = ()
+    grains: tuple[tuple[str, int], ...] = ()
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.nests))
@@ -141,6 +147,8 @@ class Group:
         return {}
 
     def _unit(self, axis: str) -> int:
+        if axis in dict(self.grains):
+            return dict(self.grains)[axis]
         mapped = [(n, n.mapped[axis]) for n in self.nests if axis in n.mapped]
         step = lcm(*(m.unit for _, m in mapped))
         wide = [m.limit or 1 for n, m in mapped if n.calls() * (m.limit or 1) > FEW * self.main.calls() * m.unit]

@@ -159,7 +159,8 @@ class Recur:
                 self.walk.leaving = tuple(k for k in results if self.data.state.copies[k].dirty)
             first = self.first if opening and n == 0 else ()
             last = self.last if closing and n == len(envs) - 1 else ()
-            self.walk.level(self.cut.depth, env, tuple(sorted((*first, *self.have, *last))))
+            with self.walk.gathering.turned(n if len(envs) > 1 else self.walk.gathering.turn):
+                self.walk.level(self.cut.depth, env, tuple(sorted((*first, *self.have, *last))))
         return self.data.state.next | {m: int(USED * state.system.memories[m].limit) for m in staged}
 
     @contextmanager

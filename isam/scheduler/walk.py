@@ -124,7 +124,7 @@ class Walk:
         run, scope = self.run, self.run.scope
         variables = tuple((v, scope.variables[v], scope.ranges[v]) for v in scope.names)
         return (self.clip, self.bare, self.in_pieces, variables, run.data.state.signature(), run.homes.elsewhere,
-                self.lives.standing)  # fmt: skip
+                self.lives.standing, self.gathering.turn)  # fmt: skip
 
     def _stages(self, d: int, env: Env, members: Members) -> None:
         """Brings the boxes that begin here, and pieces of those that began further out."""

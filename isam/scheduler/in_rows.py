@@ -1,0 +1,177 @@
+"""Groups in a row that go through blocks of rows one after the other: all that they hand on of a block stays in a memory
+that calls work in, and what they read comes in boxes (SCH-11)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+from math import ceil, lcm
+
+from isam.approach.choice import Choice, Decision, Trace
+from isam.classes import dataclass
+from isam.ir.kernel import Kernel
+from isam.schedule.literals import is_literal
+from isam.scheduler.nests import Nest
+from isam.scheduler.parts import RecurrentLoop, groups_in
+from isam.scheduler.plan import Group, is_product, private_axes
+from isam.scheduler.plans.resident import Resident, worked_in
+from isam.scheduler.routes import Routes
+from isam.scheduler.shared_loops import rename, shareable
+from isam.system.graph import Memory, System
+
+APART, BLOCKS = "call by call", "in blocks"
+SHARES = (1 / 4, 1 / 2, 3 / 4)  # of a memory for results and what is handed on
+WORTH = 0.9  # of the time predicted without, that blocks may take
+CHAINS = 8  # ways to go on with a row of groups
+Rows = tuple[str, ...]  # of groups in a row, the axis of each
+
+
+@dataclass(frozen=True)
+class Blocked:
+    """Parts of a kernel in blocks in a ``memory``, with ``room`` bytes for results and what is handed on; ``numbers``:
+    of the groups that are; ``seconds``: predicted without and with that."""
+
+    parts: tuple[Group | RecurrentLoop, ...]
+    memory: str
+    room: int
+    numbers: frozenset[int]
+    seconds: tuple[float, float]
+
+
+def in_blocks(parts: Sequence[Group | RecurrentLoop], kernel: Kernel, system: System, routes: Routes,
+              apart: Callable[[Group], bool]) -> Blocked | None:  # fmt: skip
+    """The parts of a kernel, groups in a row together where that is predicted to take less time; None: nothing is.
+    ``apart``: groups that keep to themselves."""
+    groups, users = [p for p in parts if isinstance(p, Group) and not apart(p)], dict[str, set[int]]()
+    for g, _ in groups_in(parts):
+        for n in g.nests:
+            for u in n.uses:
+                users.setdefault(u.buffer, set()).add(n.number)
+    found: list[Blocked] = []
+    for memory in worked_in(groups, system):
+        for share in SHARES:
+            grain = max(1, memory.align)
+            room = int(memory.capacity * share) // grain * grain
+            found.append(_Rows(kernel, users, system, routes, memory, room, apart).of(parts))
+    best = min((f for f in found if f.numbers), key=lambda f: f.seconds[1], default=None)
+    return best if best is not None and best.seconds[1] < WORTH * best.seconds[0] else None
+
+
+def wanted(trace: Trace, found: Blocked | None) -> bool:
+    """Whether the Approach wants blocks."""
+    if found is None:
+        return False
+    nests = [[n.number for n in g.nests] for g in found.parts if isinstance(g, Group) and g.number in found.numbers]
+    context = {"loop": "", "nests": nests, "behind": [], "near": [], "dealt": False, "blocks": found.memory}
+    return trace.choose(Choice("carry", (APART, BLOCKS), context)) == BLOCKS
+
+
+def offered_blocks(decision: Choice | Decision) -> bool:
+    """Whether blocks are, or were, decided on."""
+    return decision.point == "carry" and bool(decision.context.get("blocks"))
+
+
+@dataclass(frozen=True)
+class _Rows:
+    kernel: Kernel
+    users: Mapping[str, set[int]]  # of each buffer, the nests that touch it
+    system: System
+    routes: Routes
+    memory: Memory
+    room: int
+    apart: Callable[[Group], bool]
+
+    def of(self, parts: Sequence[Group | RecurrentLoop]) -> Blocked:
+        out: list[Group | RecurrentLoop] = []
+        numbers, without, within = set[int](), 0.0, 0.0
+        for able, some in groupby(parts, lambda p: isinstance(p, Group) and not self.apart(p)):
+            if not able:
+                out += some
+                continue
+            groups = [p for p in some if isinstance(p, Group)]
+            alone = [r.apart if r.able else 0.0 for r in map(self._blocks, groups)]
+            best: list[tuple[float, tuple[tuple[Group, bool], ...]]] = [(0.0, ())]  # of the first groups
+            for end in range(1, len(groups) + 1):
+                ways = [(best[-1][0] + alone[end - 1], (*best[-1][1], (groups[end - 1], False)))]
+                for begin in range(end - 1, -1, -1):
+                    whole = self._together(groups[begin:end])
+                    if whole is None:
+                        continue
+                    around = self._blocks(whole).around
+                    if around:
+                        ways.append((best[begin][0] + around[0].seconds, (*best[begin][1], (whole, True))))
+                best.append(min(ways, key=lambda w: w[0]))
+            out += (g for g, _ in best[-1][1])
+            numbers |= {g.number for g, blocks in best[-1][1] if blocks}
+            without, within = without + sum(alone), within + best[-1][0]
+        return Blocked(tuple(out), self.memory.name, self.room, frozenset(numbers), (without, within))
+
+    def _blocks(self, group: Group) -> Resident:
+        return Resident(group, self.system, self.routes, self.memory, self.room)
+
+    def _together(self, groups: Sequence[Group]) -> Group | None:
+        """Groups that go through blocks of rows together, as one."""
+        if len(groups) == 1:
+            return groups[0]
+        rows = next(iter(self._rows(groups)), None)
+        return None if rows is None else self._joined(groups, rows)
+
+    def _rows(self, groups: Sequence[Group]) -> Sequence[Rows]:
+        """The axis of each of some groups along which none reads what another one writes in another block."""
+        chains: list[Rows] = [()]
+        for at, g in enumerate(groups):
+            if g.domain is not None or any(n.where or n.origin for n in g.nests):
+                return ()
+            more = ((*c, a) for c in chains for a in sorted(g.apart()) if self._follows(groups[:at], c, g, a))
+            chains = list(more)[:CHAINS]
+        return chains
+
+    def _follows(self, before: Sequence[Group], chain: Rows, group: Group, axis: str) -> bool:
+        if any(g.length(a) != group.length(axis) for g, a in zip(before, chain, strict=True)):
+            return False
+        for g, a in zip(before, chain, strict=True):
+            rules = (shareable(p, q) for p in g.nests for q in group.nests)
+            if any(rule is not None and a not in rule.get(axis, ()) for rule in rules):
+                return False
+        return True
+
+    def _joined(self, groups: Sequence[Group], rows: Rows) -> Group:
+        """One group of them all, with one axis of rows, all others apart."""
+        first, taken = rows[0], {rows[0]}
+        nests, runs, wide, step = list[Nest](), list[tuple[int, ...]](), 1, 1
+        for g, row in zip(groups, rows, strict=True):
+            names = {row: first}
+            for a in g.axes:
+                if a != row:
+                    names[a] = next(n for n in _names(a) if n not in taken)
+                    taken.add(names[a])
+            runs.append(tuple(range(len(nests), len(nests) + len(g.nests))))
+            nests += (rename(n, {a: b for a, b in names.items() if a in n.extents}) for n in g.nests)
+            step = lcm(step, *(n.mapped[row].unit for n in g.nests if row in n.mapped))
+            wide = max(wide, g.main.unit(row) if is_product(g.main) or not any(map(_is_product, groups)) else 1)
+        whole = tuple(nests)
+        private = private_axes(whole, self._temporaries(whole))
+        return replace(groups[0], nests=whole, private=private, runs=tuple(runs),
+                       grains=((first, ceil(wide / step) * step),))  # fmt: skip
+
+    def _temporaries(self, nests: Sequence[Nest]) -> frozenset[str]:
+        """Temporaries that no others touch and that are written before they are read."""
+        inside, out = {n.number for n in nests}, set[str]()
+        for name in {u.buffer for n in nests for u in n.uses if not is_literal(u.buffer)}:
+            first = next(u for n in nests for u in n.uses if u.buffer == name)
+            if self.kernel.buffer(name).role == "temp" and self.users[name] <= inside and not first.reads:
+                out.add(name)
+        return frozenset(out)
+
+
+def _is_product(group: Group) -> bool:
+    return is_product(group.main)
+
+
+def _names(axis: str) -> Iterator[str]:
+    yield axis
+    number = 2
+    while True:
+        yield f"{axis}_{number}"
+        number += 1

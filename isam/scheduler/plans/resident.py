@@ -1,0 +1,338 @@
+"""Blocks of a group all of whose data lie in a memory that calls work in: boxes of what any nest reads are brought there
+for a block, results and what nests hand on are at home there meanwhile, and what leaves goes in one piece.
+
+Where a move into such a memory costs a set-up, operands that come call by call pay one each. What is inside of a block
+is planned run by run, on the machine as it is seen from the memory, as if it were home.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import cached_property
+from itertools import permutations, product
+from math import ceil, prod
+
+from isam.classes import dataclass
+from isam.ir.dtype import size_of
+from isam.schedule.literals import is_literal
+from isam.scheduler.edges import EdgeCost, along, quickest
+from isam.scheduler.laid_out import box_room
+from isam.scheduler.nests import Nest, Use
+from isam.scheduler.plan import USED, Gathered, Group, Members, Plan
+from isam.scheduler.plans.begins import readable
+from isam.scheduler.plans.boxes import Box, Order, box_sides, stages
+from isam.scheduler.plans.hierarchy import HALVINGS, seen_from
+from isam.scheduler.plans.kept import whole_rows
+from isam.scheduler.plans.register import axes_of, blocks, least, operand_memories, passing
+from isam.scheduler.plans.single import blocked
+from isam.scheduler.routes import Routes
+from isam.system.graph import Memory, System
+
+TRIED = 2  # outer loops that are planned further in
+ALIKE = 1.02  # of two that take as long the one with larger blocks comes first
+MANY = 8  # blocks of a sum that are tried for what is inside
+
+
+def worked_in(groups: Iterable[Group], system: System) -> Iterator[Memory]:
+    """The memories with addresses that calls of some groups work in, to which moves lead from home, and back: those
+    that there is one of."""
+    used = {h for g in groups for n in g.nests for u in n.uses for h in u.homes} - {system.home}
+    ways = {(m.source, m.target) for m in system.moves}
+    for m in system.scratchpads.values():
+        if m.name in used and ways >= {(system.home, m.name), (m.name, system.home)}:
+            if system.replica_of(m.name) is None:
+                yield m
+
+
+@dataclass(frozen=True)
+class Around:
+    """Outer loops of a group, and what is in the memory below them: ``boxes`` of what is read, ``gathered``: results
+    and temporaries, with whether they are begun already and whether they go home; ``second``: bytes from the place of
+    these to that of the next block; ``seconds``: predicted."""
+
+    order: Order
+    boxes: dict[str, Box]
+    gathered: dict[str, tuple[bool, bool]]
+    second: int
+    seconds: float
+
+    @property
+    def lengths(self) -> dict[str, int]:
+        return dict(self.order)
+
+
+@dataclass(frozen=True)
+class Resident:
+    """Blocks of a group in a ``memory``. ``room``: of it, bytes for results and temporaries; ``near``: what is at home
+    near anyway."""
+
+    group: Group
+    system: System
+    routes: Routes
+    memory: Memory
+    room: int
+    near: frozenset[str] = frozenset()
+
+    @cached_property
+    def view(self) -> System:
+        return seen_from(self.system, self.memory.name)
+
+    @property
+    def runs(self) -> tuple[Members, ...]:
+        return self.group.runs or (tuple(range(len(self.group.nests))),)
+
+    @cached_property
+    def uses(self) -> dict[str, list[Use]]:
+        """All accesses to each buffer that is at home further out."""
+        out: dict[str, list[Use]] = {}
+        for u in (u for n in self.group.nests for u in n.uses if not is_literal(u.buffer) and u.buffer not in self.near):
+            out.setdefault(u.buffer, []).append(u)
+        return out
+
+    @cached_property
+    def written(self) -> frozenset[str]:
+        return frozenset(b for b, us in self.uses.items() if any(u.writes for u in us))
+
+    @cached_property
+    def read(self) -> frozenset[str]:
+        """What is brought in boxes: what no nest writes, and all of them can read there, or from there."""
+        return frozenset(b for b, us in self.uses.items()
+                         if b not in self.written and us[0].index and all(map(self._reads, us)))  # fmt: skip
+
+    def _reads(self, use: Use) -> bool:
+        ways = (self.routes.of(self.memory.name, h, use.dtype) for h in use.homes if h != self.memory.name)
+        there = self.memory.name in use.homes or any(w is not None and self.system.home not in w for w in ways)
+        return there and self.system.home not in (use.homes or (self.system.home,))
+
+    @cached_property
+    def able(self) -> bool:
+        """Whether all that is written may be at home in the memory."""
+        extents = [e for n in self.group.nests for e in n.extents.values()]
+        if self.group.domain is not None or any(not e.is_constant or e.const < 1 for e in extents):
+            return False
+        if any(n.where or n.origin for n in self.group.nests):
+            return False
+        places = {h for n in self.group.nests for u in n.uses for h in u.homes or (self.system.home,)}
+        return places <= self.view.memories.keys() and all(map(self._meets, self.written))
+
+    def _meets(self, buffer: str) -> bool:
+        """Whether nests touch each element, one axis along each dimension, each tile begins where an access may, and
+        ways lead to the memory and back from wherever calls have one."""
+        uses, memory, begun = self.uses[buffer], self.memory, self.uses[buffer][0].reads
+        plain = all(len(r.terms) == 1 and r.terms[0][1] == 1 and not r.const for u in uses for r in u.index)
+        if not (plain and uses[0].index and all(len({r.names[0] for r in u.index}) == len(u.index) for u in uses)):
+            return False
+        for u in uses:
+            for h in u.homes:
+                ways = [(h, memory.name)] if u.writes else []
+                ways += [(memory.name, h)] if u.reads and not (h in self.system.closed and not begun) else []
+                found = [self.routes.of(*w, u.dtype) for w in ways if h != memory.name]
+                if any(way is None or self.system.home in way for way in found):
+                    return False
+        return all(self._quickest(*w, uses[0].dtype) for w in self._ends)
+
+    @property
+    def _ends(self) -> tuple[tuple[str, str], tuple[str, str]]:
+        return (self.system.home, self.memory.name), (self.memory.name, self.system.home)
+
+    def _quickest(self, source: str, target: str, dtype: str) -> EdgeCost | None:
+        return quickest(self.system, source, target, dtype)
+
+    # -- outer loops -------------------------------------------------------------------------------------------------
+    @cached_property
+    def around(self) -> list[Around]:
+        """Outer loops below which everything fits, the best predicted first; of equally good ones larger blocks."""
+        found = [a for o in self._orders() if (a := self._around(o)) is not None] if self.able else []
+        best = ALIKE * min((a.seconds for a in found), default=0.0)
+        return sorted(found, key=lambda a: (max(a.seconds, best), self._count(a.order), a.seconds))
+
+    def _orders(self) -> Iterator[Order]:
+        """Blocks of the axes along which nothing that is written lies in two blocks."""
+        group = self.group
+        axes = sorted(group.apart(), key=lambda a: (-group.length(a) / group.unit(a), group.axes.index(a)))[:2]
+        sizes = [list(dict.fromkeys(self._lengths(a))) for a in axes]
+        for some in product(*sizes):
+            cut = [(a, n) for a, n in zip(axes, some, strict=True) if n < group.length(a)]
+            yield from permutations(cut)
+
+    def _lengths(self, axis: str) -> Iterator[int]:
+        unit, length = self.group.unit(axis), self.group.length(axis)
+        for n in range(HALVINGS + 3):
+            yield min(length, ceil(ceil(length / unit) / 2**n) * unit)
+
+    def _trips(self, order: Order) -> list[int]:
+        return [-(-self.group.length(a) // n) for a, n in order]
+
+    def _count(self, order: Order) -> int:
+        return prod(self._trips(order))
+
+    def _around(self, order: Order) -> Around | None:
+        trips, boxes = self._trips(order), dict[str, Box]()
+        for b in self.uses.keys() & self.read:
+            us = self.uses[b]
+            mine = frozenset(a for u in us for a in axes_of(u))
+            depth = max((d + 1 for d, (a, _) in enumerate(order) if a in mine), default=0)
+            sides = self._sides(us, order, depth)
+            if sides is None or not self._begins(us, order[depth:], sides):
+                return None
+            twice = bool(order) and depth == len(order)
+            times, size = prod(trips[:depth]), self._size(sides, us)
+            boxes[b] = Box(depth, size, times, times * size, twice, sides)
+        if sum(x.room for x in boxes.values()) > (self.memory.capacity - self.room) * USED:
+            return None
+        gathered, taken, moved = dict[str, tuple[bool, bool]](), 0, dict[str, tuple[int, ...]]()
+        for b in sorted(self.written):
+            us = self.uses[b]
+            sides = self._sides(us, order, len(order))
+            if sides is None or not self._begins(us, (), sides):
+                return None
+            goes = b not in self.group.private
+            gathered[b] = us[0].reads, goes
+            moved |= {b: sides} if goes else {}
+            taken += self._size(sides, us)
+        second = taken if 2 * taken <= self.room and order else 0
+        if taken > self.room:
+            return None
+        return Around(order, boxes, gathered, second, self._seconds(order, boxes, moved, second))
+
+    def _sides(self, uses: list[Use], order: Order, depth: int) -> tuple[int, ...] | None:
+        """Elements along each dimension of what all accesses to a buffer cover; None where blocks are not of one place
+        for all of them."""
+        cut = {a for a, _ in order[:depth]}
+        for rows in zip(*(u.index for u in uses), strict=True):
+            if len({tuple(t for t in r.terms if t[0] in cut) for r in rows}) > 1:
+                return None
+        each = [box_sides(self.group, u, order, depth) for u in uses]
+        consts = zip(*((r.const for r in u.index) for u in uses), strict=True)
+        more = [max(c) - min(c) for c in consts]
+        return tuple(max(n) + k for n, k in zip(zip(*each, strict=True), more, strict=True))
+
+    def _begins(self, uses: list[Use], loops: Order, sides: tuple[int, ...]) -> bool:
+        """Whether all that calls touch begins where an access may."""
+        left = {a: self.group.length(a) for a in self.group.axes}
+        memory = self.memory
+        return all(readable(self.group, u, loops, left, sides, memory, memory.access) == 1 for u in uses)
+
+    def _size(self, sides: tuple[int, ...], uses: list[Use]) -> int:
+        return box_room(sides, size_of(uses[0].dtype), self.memory.align)
+
+    # -- predictions -------------------------------------------------------------------------------------------------
+    def _seconds(self, order: Order, boxes: Mapping[str, Box], moved: Mapping[str, tuple[int, ...]],
+                 second: int) -> float:  # fmt: skip
+        """What takes longest of moves and calls, and for one block all of it, one after the other."""
+        count, busy, once = self._count(order), dict[str, float](), 0.0
+        for b, x in boxes.items():
+            edge = self._edge(b, 0)
+            each = edge.seconds(edge.commands(x.sides), x.size, 1)
+            busy[edge.issuer] = busy.get(edge.issuer, 0.0) + x.times * each
+            once += each
+        for b, sides in moved.items():
+            for way in (0, 1) if self.uses[b][0].reads else (1,):
+                edge = self._edge(b, way)
+                each = edge.seconds(edge.commands(sides), self._size(sides, self.uses[b]), 1)
+                busy[edge.issuer] = busy.get(edge.issuer, 0.0) + count * each
+                once += each
+        for unit, seconds in self.inside.items():
+            busy[unit] = busy.get(unit, 0.0) + seconds
+        chain = sum(self.inside.values())
+        longest = max(busy.values()) if second or not order else max(*busy.values(), chain)
+        return longest * (1 - 1 / count) + once + chain / count
+
+    def _edge(self, buffer: str, way: int) -> EdgeCost:
+        found = self._quickest(*self._ends[way], self.uses[buffer][0].dtype)
+        assert found is not None, "asked before"
+        return found
+
+    @cached_property
+    def inside(self) -> dict[str, float]:
+        """Seconds of all calls, and of moves between the memory and those next to units, per unit."""
+        busy: dict[str, float] = {}
+        for n in self.group.nests:
+            units = self.system.units_of(n.instruction.name)
+            for unit in units:
+                seconds = n.calls() * n.cycles / unit.clock / len(units)
+                busy[unit.name] = busy.get(unit.name, 0.0) + seconds
+            for u in n.uses:
+                near = u.homes[0] if u.homes and self.memory.name not in u.homes else ""
+                if near and u.writes and u.buffer in self.written:
+                    path = self.routes.of(near, self.memory.name, u.dtype) or ()
+                    for edge in along(self.system, path, u.dtype):
+                        seconds = edge.seconds(self._tiles(n, u), self._bytes(n, u), 1) / 2  # first values do not leave
+                        busy[edge.issuer] = busy.get(edge.issuer, 0.0) + seconds
+        return busy
+
+    def _tiles(self, nest: Nest, use: Use) -> int:
+        return prod(-(-nest.length(a) // nest.unit(a)) for a in axes_of(use))
+
+    def _bytes(self, nest: Nest, use: Use) -> int:
+        return size_of(use.dtype) * prod(nest.length(a) for a in axes_of(use))
+
+    @cached_property
+    def apart(self) -> float:
+        """Seconds without blocks: operands of the main nests of runs come in boxes, others tile by tile; what runs hand
+        each other goes home and comes back."""
+        total = 0.0
+        for run in self.runs:
+            sub = self._run(self.group, run)
+            busy = dict[str, float]()
+            for unit, seconds in replace(self, group=sub).inside.items():
+                busy[unit] = seconds
+            for n in sub.nests:
+                for u in n.uses:
+                    if u.buffer not in self.uses or not u.index or u.buffer in sub.private:
+                        continue
+                    for way in (0,) * (u.reads and not (u.writes and u.homes and u.homes[0] in self.system.closed)) + (1,) * u.writes:
+                        edge = self._edge(u.buffer, way)
+                        direct = self.memory.name in u.homes and (n is not sub.main or u.writes)
+                        sides = box_sides(n, u, (), 0)
+                        moves = self._tiles(n, u) if direct else edge.commands(sides)
+                        busy[edge.issuer] = busy.get(edge.issuer, 0.0) + edge.seconds(moves, self._bytes(n, u), 1)
+            total += max(busy.values(), default=0.0)
+        return total
+
+    # -- plans -------------------------------------------------------------------------------------------------------
+    def plans(self) -> list[tuple[Plan, float]]:
+        """Plans with everything in the memory, with predicted seconds."""
+        out: list[tuple[Plan, float]] = []
+        for around in self.around[:TRIED]:
+            part = self.group.part(around.lengths)
+            inner = [self._inside(self._run(part, run)) for run in self.runs]
+            if all(p is not None for p in inner):
+                out.append((self._composed(around, [p for p in inner if p is not None]), around.seconds))
+        return out
+
+    def _run(self, group: Group, run: Members) -> Group:
+        """Some nests by themselves; private to them is what no others touch."""
+        if not self.group.runs:
+            return group
+        private = {b: axes for b, axes in group.private.items() if group.users(b) <= {*run}}
+        return Group(tuple(group.nests[i] for i in run), group.exact, private)
+
+    def _inside(self, group: Group) -> Plan | None:
+        """A plan of a run in a block, as if the memory were home."""
+        main, system = group.main, self.view if operand_memories(group.main, self.view) else self.system
+        found = blocks(main, system, least(group, main), (), passing(group, main, system))[:MANY]
+        if not found:
+            return None
+        plan = blocked(group, main, found[0], system, frozenset())
+        plan = replace(plan, stages=())
+        return (whole_rows(plan) or plan) if not main.reduced or system is self.system else plan
+
+    def _composed(self, around: Around, inner: list[Plan]) -> Plan:
+        """Outer loops with the loops of each run inside, one run after the other."""
+        order, alone, unroll = list(around.order), list[tuple[int, Members]](), dict[str, None]()
+        for run, plan in zip(self.runs, inner, strict=True):
+            only = dict(plan.alone)
+            for d, loop in enumerate(plan.order):
+                members = tuple(run[i] for i in only[d]) if d in only else run
+                if d in only or self.group.runs:
+                    alone.append((len(order), members))
+                order.append(loop)
+            unroll |= dict.fromkeys(plan.unroll)
+        depth, name = len(around.order), self.memory.name
+        ahead = frozenset({depth - 1} if any(x.double_buffered for x in around.boxes.values()) else ())
+        gathered = tuple(Gathered(b, depth, name, begun, goes, around.second)
+                         for b, (begun, goes) in around.gathered.items())  # fmt: skip
+        return Plan(self.group, tuple(order), tuple(unroll), stages(around.boxes, self.group, self.memory),
+                    f"blocks in {name}", ahead, even=True, alone=tuple(alone), gathered=gathered)  # fmt: skip
