@@ -14,7 +14,7 @@ from isam.ir.kernel import Kernel
 from isam.schedule.literals import is_literal
 from isam.scheduler.nests import Nest
 from isam.scheduler.parts import RecurrentLoop, groups_in
-from isam.scheduler.plan import Group, is_product, private_axes
+from isam.scheduler.plan import Group, private_axes
 from isam.scheduler.plans.resident import Resident, worked_in
 from isam.scheduler.routes import Routes
 from isam.scheduler.shared_loops import rename, shareable
@@ -139,7 +139,7 @@ class _Rows:
     def _joined(self, groups: Sequence[Group], rows: Rows) -> Group:
         """One group of them all, with one axis of rows, all others apart."""
         first, taken = rows[0], {rows[0]}
-        nests, runs, wide, step = list[Nest](), list[tuple[int, ...]](), 1, 1
+        nests, runs, step = list[Nest](), list[tuple[int, ...]](), 1
         for g, row in zip(groups, rows, strict=True):
             names = {row: first}
             for a in g.axes:
@@ -149,8 +149,8 @@ class _Rows:
             runs.append(tuple(range(len(nests), len(nests) + len(g.nests))))
             nests += (rename(n, {a: b for a, b in names.items() if a in n.extents}) for n in g.nests)
             step = lcm(step, *(n.mapped[row].unit for n in g.nests if row in n.mapped))
-            wide = max(wide, g.main.unit(row) if is_product(g.main) or not any(map(_is_product, groups)) else 1)
         whole = tuple(nests)
+        wide = Group(whole).main.unit(first)
         private = private_axes(whole, self._temporaries(whole))
         return replace(groups[0], nests=whole, private=private, runs=tuple(runs),
                        grains=((first, ceil(wide / step) * step),))  # fmt: skip
@@ -163,10 +163,6 @@ class _Rows:
             if self.kernel.buffer(name).role == "temp" and self.users[name] <= inside and not first.reads:
                 out.add(name)
         return frozenset(out)
-
-
-def _is_product(group: Group) -> bool:
-    return is_product(group.main)
 
 
 def _names(axis: str) -> Iterator[str]:

@@ -316,7 +316,8 @@ class Resident:
         if not found:
             return None
         plan = blocked(group, main, found[0], system, frozenset())
-        plan = replace(plan, stages=())
+        sums = dict.fromkeys(a for n in group.nests for a in n.reduced if a not in plan.unroll)
+        plan = replace(plan, stages=(), unroll=(*sums, *plan.unroll))
         return (whole_rows(plan) or plan) if not main.reduced or system is self.system else plan
 
     def _composed(self, around: Around, inner: list[Plan]) -> Plan:
