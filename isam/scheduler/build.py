@@ -326,8 +326,11 @@ class _Builder:
         lasting = stays.lasting(group) if stays is not None else NOTHING
         alike, at = self.dealt.get(group.number, (None, 0))
         resident = self._resident(group)
-        options, costs = ([*p] for p in zip(*resident, strict=True)) if resident else plans(group, self.run.system, self.routes, self.bindable, lasting,
-                               alike and alike.dealings[at], self.run.homes.near, self.gathering)  # fmt: skip
+        if resident:
+            options, costs = [p for p, _ in resident], [c for _, c in resident]
+        else:
+            options, costs = plans(group, self.run.system, self.routes, self.bindable, lasting,
+                                   alike and alike.dealings[at], self.run.homes.near, self.gathering)  # fmt: skip
         if alike is not None:
             options, costs = alike.plans(at, options, costs)
             if not options:
@@ -348,7 +351,7 @@ class _Builder:
         if self.blocked is None or group.number not in self.blocked.numbers:
             return []
         memory, near = self.system.memories[self.blocked.memory], frozenset(self.run.homes.near)
-        return Resident(group, self.run.system, self.routes, memory, self.blocked.room, near).plans()
+        return Resident(group, self.run.system, self.routes, memory, near).plans(self.blocked.room)
 
     def _staying(self, groups: list[tuple[Group, tuple[RecurrentLoop, ...]]]) -> StayRooms:
         """How much of a near memory is for what stays: asked where something can."""

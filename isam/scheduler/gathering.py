@@ -27,6 +27,7 @@ class Gathering:
         self.run, self.plan = run, plan
         self.taken: dict[str, int] = {}  # of the room for results, by those that we are in
         self.turn = 0  # which of the blocks that take turns we are in
+        self.shifted = False  # what is gathered where we are lies in the place for that turn
 
     @contextmanager
     def within(self, depth: int, env: Env, members: Members) -> Iterator[None]:
@@ -57,7 +58,9 @@ class Gathering:
         memory, size = run.system.memories[what.memory], size_of(homes.dtype(what.buffer))
         layout, total = layout_of(box.shape, size, range(len(box.shape)), align=memory.align)
         name, begin = f"{memory.name}.results", self.taken.get(memory.name, 0)
-        before, begin = begin, begin or self.turn * what.second
+        before, shifted = begin, self.shifted
+        begin += 0 if shifted else self.turn * what.second
+        self.shifted = shifted or bool(what.second)
         end, known = begin + room_of(total, memory.align), homes.slots.get(name)
         homes.slots[name] = Slot(name, memory.name, max(end, known.bytes if known else 1), max(1, memory.align))
         place = Place(memory.name, name, Affine((), begin), layout.coefficients)
@@ -76,7 +79,7 @@ class Gathering:
                     data.evict(key, leaving=lambda k: k[1].buffer == what.buffer)
                 elif key in data.state.copies:
                     data.state.drop(key)
-        self.taken[memory.name] = before
+        self.taken[memory.name], self.shifted = before, shifted
         if what.goes:
             self._carry(box, there, End(outside, data.home), dtype)
 

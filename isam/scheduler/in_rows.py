@@ -4,7 +4,7 @@ that calls work in, and what they read comes in boxes (SCH-11)."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from itertools import groupby
 from math import ceil, lcm
 
@@ -50,10 +50,8 @@ def in_blocks(parts: Sequence[Group | RecurrentLoop], kernel: Kernel, system: Sy
                 users.setdefault(u.buffer, set()).add(n.number)
     found: list[Blocked] = []
     for memory in worked_in(groups, system):
-        for share in SHARES:
-            grain = max(1, memory.align)
-            room = int(memory.capacity * share) // grain * grain
-            found.append(_Rows(kernel, users, system, routes, memory, room, apart).of(parts))
+        rows, grain = _Rows(kernel, users, system, routes, memory, apart), max(1, memory.align)
+        found += (rows.of(parts, int(memory.capacity * share) // grain * grain) for share in SHARES)
     best = min((f for f in found if f.numbers), key=lambda f: f.seconds[1], default=None)
     return best if best is not None and best.seconds[1] < WORTH * best.seconds[0] else None
 
@@ -79,10 +77,10 @@ class _Rows:
     system: System
     routes: Routes
     memory: Memory
-    room: int
     apart: Callable[[Group], bool]
+    known: dict[tuple[int, int], Resident | None] = field(default_factory=dict)  # by first and last group
 
-    def of(self, parts: Sequence[Group | RecurrentLoop]) -> Blocked:
+    def of(self, parts: Sequence[Group | RecurrentLoop], room: int) -> Blocked:
         out: list[Group | RecurrentLoop] = []
         numbers, without, within = set[int](), 0.0, 0.0
         for able, some in groupby(parts, lambda p: isinstance(p, Group) and not self.apart(p)):
@@ -90,25 +88,30 @@ class _Rows:
                 out += some
                 continue
             groups = [p for p in some if isinstance(p, Group)]
-            alone = [r.apart if r.able else 0.0 for r in map(self._blocks, groups)]
+            alone = [0.0 if r is None else r.apart for r in (self._blocks([g]) for g in groups)]
             best: list[tuple[float, tuple[tuple[Group, bool], ...]]] = [(0.0, ())]  # of the first groups
             for end in range(1, len(groups) + 1):
                 ways = [(best[-1][0] + alone[end - 1], (*best[-1][1], (groups[end - 1], False)))]
                 for begin in range(end - 1, -1, -1):
-                    whole = self._together(groups[begin:end])
-                    if whole is None:
-                        continue
-                    around = self._blocks(whole).around
-                    if around:
-                        ways.append((best[begin][0] + around[0].seconds, (*best[begin][1], (whole, True))))
+                    whole = self._blocks(groups[begin:end])
+                    around = whole.around(room) if whole is not None else ()
+                    if whole is not None and around:
+                        seconds = best[begin][0] + around[0].takes(room)
+                        ways.append((seconds, (*best[begin][1], (whole.group, True))))
                 best.append(min(ways, key=lambda w: w[0]))
             out += (g for g, _ in best[-1][1])
             numbers |= {g.number for g, blocks in best[-1][1] if blocks}
             without, within = without + sum(alone), within + best[-1][0]
-        return Blocked(tuple(out), self.memory.name, self.room, frozenset(numbers), (without, within))
+        return Blocked(tuple(out), self.memory.name, room, frozenset(numbers), (without, within))
 
-    def _blocks(self, group: Group) -> Resident:
-        return Resident(group, self.system, self.routes, self.memory, self.room)
+    def _blocks(self, groups: Sequence[Group]) -> Resident | None:
+        """Blocks of groups that go through rows together; None where they cannot."""
+        key = groups[0].number, groups[-1].number
+        if key not in self.known:
+            whole = self._together(groups)
+            found = None if whole is None else Resident(whole, self.system, self.routes, self.memory)
+            self.known[key] = found if found is not None and found.able else None
+        return self.known[key]
 
     def _together(self, groups: Sequence[Group]) -> Group | None:
         """Groups that go through blocks of rows together, as one."""

@@ -159,9 +159,12 @@ class Group:
         somewhere, one and the same dimension is indexed by the axis alone."""
         out = frozenset(a for a in self.axes if all(a in n.extents for n in self.nests))
         for buffer in {u.buffer for n in self.nests for u in n.uses if u.writes}:
-            accesses = [u.index for n in self.nests for u in n.uses if u.buffer == buffer]
-            out &= _alone(accesses)
+            out &= self.apart_in(buffer)
         return out
+
+    def apart_in(self, buffer: str) -> frozenset[str]:
+        """Axes that alone index one and the same dimension of a buffer in every access."""
+        return _alone([u.index for n in self.nests for u in n.uses if u.buffer == buffer])
 
     def blocks(self) -> int:
         """How many blocks of one call each may be worked on side by side."""

@@ -22,7 +22,7 @@ from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plan import USED, Gathered, Group, Members, Plan
 from isam.scheduler.plans.begins import readable
 from isam.scheduler.plans.boxes import Box, Order, box_sides, stages
-from isam.scheduler.plans.hierarchy import HALVINGS, seen_from
+from isam.scheduler.plans.hierarchy import seen_from
 from isam.scheduler.plans.kept import whole_rows
 from isam.scheduler.plans.register import axes_of, blocks, least, operand_memories, passing
 from isam.scheduler.plans.single import blocked
@@ -46,32 +46,55 @@ def worked_in(groups: Iterable[Group], system: System) -> Iterator[Memory]:
 
 
 @dataclass(frozen=True)
+class Lying:
+    """How results of a buffer, or what nests hand on, lie below ``depth`` loops: elements along each dimension, ``size``
+    in bytes; ``begun``: it is brought first, to be added to; ``goes``: somebody wants it at home."""
+
+    depth: int
+    sides: tuple[int, ...]
+    size: int
+    begun: bool
+    goes: bool
+
+
+@dataclass(frozen=True)
 class Around:
-    """Outer loops of a group, and what is in the memory below them: ``boxes`` of what is read, ``gathered``: results
-    and temporaries, with whether they are begun already and whether they go home; ``second``: bytes from the place of
-    these to that of the next block; ``seconds``: predicted."""
+    """Outer loops of a group, and what is in the memory below them: ``boxes`` of what is read, ``results`` and
+    temporaries. ``room``: bytes of these, of which ``inmost`` are below all loops; ``seconds``: predicted, where blocks
+    take turns with the places of results and where they do not."""
 
     order: Order
     boxes: dict[str, Box]
-    gathered: dict[str, tuple[bool, bool]]
-    second: int
-    seconds: float
+    results: dict[str, Lying]
+    room: int
+    inmost: int
+    seconds: tuple[float, float]
+
+    @property
+    def brought(self) -> int:
+        """Bytes of the boxes."""
+        return sum(x.room for x in self.boxes.values())
 
     @property
     def lengths(self) -> dict[str, int]:
         return dict(self.order)
 
+    def second(self, room: int) -> int:
+        """Bytes from the place of results to that of the next block, where there is so much room for them."""
+        return self.inmost if self.order and self.room + self.inmost <= room else 0
+
+    def takes(self, room: int) -> float:
+        return self.seconds[not self.second(room)]
+
 
 @dataclass(frozen=True)
 class Resident:
-    """Blocks of a group in a ``memory``. ``room``: of it, bytes for results and temporaries; ``near``: what is at home
-    near anyway."""
+    """Blocks of a group in a ``memory``; ``near``: what is at home near anyway."""
 
     group: Group
     system: System
     routes: Routes
     memory: Memory
-    room: int
     near: frozenset[str] = frozenset()
 
     @cached_property
@@ -141,25 +164,48 @@ class Resident:
 
     # -- outer loops -------------------------------------------------------------------------------------------------
     @cached_property
-    def around(self) -> list[Around]:
-        """Outer loops below which everything fits, the best predicted first; of equally good ones larger blocks."""
-        found = [a for o in self._orders() if (a := self._around(o)) is not None] if self.able else []
-        best = ALIKE * min((a.seconds for a in found), default=0.0)
-        return sorted(found, key=lambda a: (max(a.seconds, best), self._count(a.order), a.seconds))
+    def every(self) -> list[Around]:
+        """Outer loops below which results and boxes fit the memory in some way."""
+        found = (self._around(o) for o in self._orders()) if self.able else ()
+        return [a for a in found if a is not None and a.room + a.brought <= self.memory.capacity]
+
+    def around(self, room: int) -> list[Around]:
+        """Outer loops below which everything fits, where results have so much ``room``, the best predicted first; of
+        equally good ones larger blocks."""
+        left = (self.memory.capacity - room) * USED
+        found = [a for a in self.every if a.room <= room and a.brought <= left]
+        best = ALIKE * min((a.takes(room) for a in found), default=0.0)
+        return sorted(found, key=lambda a: (max(a.takes(room), best), self._count(a.order), a.takes(room)))
 
     def _orders(self) -> Iterator[Order]:
-        """Blocks of the axes along which nothing that is written lies in two blocks."""
+        """Blocks of the axes along which nothing that is written lies in two blocks, and parts of a sum inside."""
         group = self.group
         axes = sorted(group.apart(), key=lambda a: (-group.length(a) / group.unit(a), group.axes.index(a)))[:2]
         sizes = [list(dict.fromkeys(self._lengths(a))) for a in axes]
+        parts = [(a, n) for a in self._summed() for n in self._lengths(a) if n < group.length(a)]
         for some in product(*sizes):
             cut = [(a, n) for a, n in zip(axes, some, strict=True) if n < group.length(a)]
-            yield from permutations(cut)
+            for order in permutations(cut):
+                yield order
+                yield from ((*order, part) for part in dict.fromkeys(parts))
+
+    def _summed(self) -> Iterator[str]:
+        """Axes of a sum of which all nests that have them may do a part before the next: what others make or read of
+        one part lies apart from the next one's, and who lacks the axis comes before all of them, or behind."""
+        group, apart = self.group, self.group.apart()
+        for a in () if group.runs else group.axes:
+            have = [i for i, n in enumerate(group.nests) if a in n.extents]
+            if a in apart or have != [*range(have[0], have[-1] + 1)] or not any(a in n.reduced for n in group.nests):
+                continue
+            several = (b for b in self.written if len(group.users(b) & {*have}) > 1)
+            if all(group.users(b) <= {*have} and a in group.some(tuple(have)).apart_in(b) for b in several):
+                yield a
 
     def _lengths(self, axis: str) -> Iterator[int]:
         unit, length = self.group.unit(axis), self.group.length(axis)
-        for n in range(HALVINGS + 3):
-            yield min(length, ceil(ceil(length / unit) / 2**n) * unit)
+        calls = ceil(length / unit)
+        for n in range(calls.bit_length() + 1):
+            yield min(length, ceil(calls / 2**n) * unit)
 
     def _trips(self, order: Order) -> list[int]:
         return [-(-self.group.length(a) // n) for a, n in order]
@@ -168,33 +214,26 @@ class Resident:
         return prod(self._trips(order))
 
     def _around(self, order: Order) -> Around | None:
-        trips, boxes = self._trips(order), dict[str, Box]()
-        for b in self.uses.keys() & self.read:
-            us = self.uses[b]
+        trips, boxes, results = self._trips(order), dict[str, Box](), dict[str, Lying]()
+        inner = [a for a, _ in order if a not in self.group.apart()]
+        for b, us in self.uses.items():
             mine = frozenset(a for u in us for a in axes_of(u))
-            depth = max((d + 1 for d, (a, _) in enumerate(order) if a in mine), default=0)
-            sides = self._sides(us, order, depth)
-            if sides is None or not self._begins(us, order[depth:], sides):
+            if b in self.read:
+                depth = max((d + 1 for d, (a, _) in enumerate(order) if a in mine), default=0)
+            else:
+                depth = len(order) - sum(a not in mine for a in inner)
+            sides = self._sides(us, order, depth) if b in self.read or b in self.written else ()
+            if sides is None or (sides and not self._begins(us, order[depth:], sides)):
                 return None
-            twice = bool(order) and depth == len(order)
-            times, size = prod(trips[:depth]), self._size(sides, us)
-            boxes[b] = Box(depth, size, times, times * size, twice, sides)
-        if sum(x.room for x in boxes.values()) > (self.memory.capacity - self.room) * USED:
-            return None
-        gathered, taken, moved = dict[str, tuple[bool, bool]](), 0, dict[str, tuple[int, ...]]()
-        for b in sorted(self.written):
-            us = self.uses[b]
-            sides = self._sides(us, order, len(order))
-            if sides is None or not self._begins(us, (), sides):
-                return None
-            goes = b not in self.group.private
-            gathered[b] = us[0].reads, goes
-            moved |= {b: sides} if goes else {}
-            taken += self._size(sides, us)
-        second = taken if 2 * taken <= self.room and order else 0
-        if taken > self.room:
-            return None
-        return Around(order, boxes, gathered, second, self._seconds(order, boxes, moved, second))
+            size = self._size(sides, us)
+            if b in self.read:
+                times = prod(trips[:depth])
+                boxes[b] = Box(depth, size, times, times * size, bool(order) and depth == len(order), sides)
+            elif b in self.written:
+                results[b] = Lying(depth, sides, size, us[0].reads, b not in self.group.private)
+        inmost = sum(r.size for r in results.values() if r.depth == len(order))
+        both = self._seconds(order, boxes, results, True), self._seconds(order, boxes, results, False)
+        return Around(order, boxes, results, sum(r.size for r in results.values()), inmost, both)
 
     def _sides(self, uses: list[Use], order: Order, depth: int) -> tuple[int, ...] | None:
         """Elements along each dimension of what all accesses to a buffer cover; None where blocks are not of one place
@@ -218,25 +257,25 @@ class Resident:
         return box_room(sides, size_of(uses[0].dtype), self.memory.align)
 
     # -- predictions -------------------------------------------------------------------------------------------------
-    def _seconds(self, order: Order, boxes: Mapping[str, Box], moved: Mapping[str, tuple[int, ...]],
-                 second: int) -> float:  # fmt: skip
-        """What takes longest of moves and calls, and for one block all of it, one after the other."""
-        count, busy, once = self._count(order), dict[str, float](), 0.0
+    def _seconds(self, order: Order, boxes: Mapping[str, Box], results: Mapping[str, Lying], turns: bool) -> float:
+        """What takes longest of moves and calls, and for one block all of it, one after the other; ``turns``: results
+        of a block leave while the next one is worked on."""
+        count, trips, busy, once = self._count(order), self._trips(order), dict[str, float](), 0.0
         for b, x in boxes.items():
             edge = self._edge(b, 0)
             each = edge.seconds(edge.commands(x.sides), x.size, 1)
             busy[edge.issuer] = busy.get(edge.issuer, 0.0) + x.times * each
             once += each
-        for b, sides in moved.items():
-            for way in (0, 1) if self.uses[b][0].reads else (1,):
+        for b, r in results.items():
+            for way in (*(0,) * r.begun, *(1,) * r.goes):
                 edge = self._edge(b, way)
-                each = edge.seconds(edge.commands(sides), self._size(sides, self.uses[b]), 1)
-                busy[edge.issuer] = busy.get(edge.issuer, 0.0) + count * each
+                each = edge.seconds(edge.commands(r.sides), r.size, 1)
+                busy[edge.issuer] = busy.get(edge.issuer, 0.0) + prod(trips[: r.depth]) * each
                 once += each
         for unit, seconds in self.inside.items():
             busy[unit] = busy.get(unit, 0.0) + seconds
         chain = sum(self.inside.values())
-        longest = max(busy.values()) if second or not order else max(*busy.values(), chain)
+        longest = max(busy.values()) if turns or not order else max(*busy.values(), chain)
         return longest * (1 - 1 / count) + once + chain / count
 
     def _edge(self, buffer: str, way: int) -> EdgeCost:
@@ -292,14 +331,15 @@ class Resident:
         return total
 
     # -- plans -------------------------------------------------------------------------------------------------------
-    def plans(self) -> list[tuple[Plan, float]]:
-        """Plans with everything in the memory, with predicted seconds."""
+    def plans(self, room: int) -> list[tuple[Plan, float]]:
+        """Plans with everything in the memory, with predicted seconds; ``room``: for results."""
         out: list[tuple[Plan, float]] = []
-        for around in self.around[:TRIED]:
+        for around in self.around(room)[:TRIED]:
             part = self.group.part(around.lengths)
             inner = [self._inside(self._run(part, run)) for run in self.runs]
             if all(p is not None for p in inner):
-                out.append((self._composed(around, [p for p in inner if p is not None]), around.seconds))
+                found = [p for p in inner if p is not None]
+                out.append((self._composed(around, found, around.second(room)), around.takes(room)))
         return out
 
     def _run(self, group: Group, run: Members) -> Group:
@@ -320,7 +360,7 @@ class Resident:
         plan = replace(plan, stages=(), unroll=(*sums, *plan.unroll))
         return (whole_rows(plan) or plan) if not main.reduced or system is self.system else plan
 
-    def _composed(self, around: Around, inner: list[Plan]) -> Plan:
+    def _composed(self, around: Around, inner: list[Plan], second: int) -> Plan:
         """Outer loops with the loops of each run inside, one run after the other."""
         order, alone, unroll = list(around.order), list[tuple[int, Members]](), dict[str, None]()
         for run, plan in zip(self.runs, inner, strict=True):
@@ -333,7 +373,7 @@ class Resident:
             unroll |= dict.fromkeys(plan.unroll)
         depth, name = len(around.order), self.memory.name
         ahead = frozenset({depth - 1} if any(x.double_buffered for x in around.boxes.values()) else ())
-        gathered = tuple(Gathered(b, depth, name, begun, goes, around.second)
-                         for b, (begun, goes) in around.gathered.items())  # fmt: skip
+        gathered = tuple(Gathered(b, r.depth, name, r.begun, r.goes, second if r.depth == depth else 0)
+                         for b, r in around.results.items())  # fmt: skip
         return Plan(self.group, tuple(order), tuple(unroll), stages(around.boxes, self.group, self.memory),
                     f"blocks in {name}", ahead, even=True, alone=tuple(alone), gathered=gathered)  # fmt: skip
