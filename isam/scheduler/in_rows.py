@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from itertools import groupby
-from math import ceil, lcm
+from itertools import accumulate, count, groupby
+from math import ceil, inf, lcm
 
 from isam.approach.choice import Choice, Decision, Trace
 from isam.classes import dataclass
@@ -17,7 +17,7 @@ from isam.scheduler.parts import RecurrentLoop, groups_in
 from isam.scheduler.plan import Group, private_axes
 from isam.scheduler.plans.resident import Resident, worked_in
 from isam.scheduler.routes import Routes
-from isam.scheduler.shared_loops import rename, shareable
+from isam.scheduler.shared_loops import Nests, rename, shareable
 from isam.system.graph import Memory, System
 
 APART, BLOCKS = "call by call", "in blocks"
@@ -48,9 +48,9 @@ def in_blocks(parts: Sequence[Group | RecurrentLoop], kernel: Kernel, system: Sy
         for n in g.nests:
             for u in n.uses:
                 users.setdefault(u.buffer, set()).add(n.number)
-    found: list[Blocked] = []
+    found, last = list[Blocked](), max((g.number for g, _ in groups_in(parts)), default=0) + 1
     for memory in worked_in(groups, system):
-        rows, grain = _Rows(kernel, users, system, routes, memory, apart), max(1, memory.align)
+        rows, grain = _Rows(kernel, users, system, routes, memory, apart, count(last)), max(1, memory.align)
         found += (rows.of(parts, int(memory.capacity * share) // grain * grain) for share in SHARES)
     best = min((f for f in found if f.numbers), key=lambda f: f.seconds[1], default=None)
     return best if best is not None and best.seconds[1] < WORTH * best.seconds[0] else None
@@ -78,6 +78,7 @@ class _Rows:
     routes: Routes
     memory: Memory
     apart: Callable[[Group], bool]
+    numbers: Iterator[int]  # of groups that are made
     known: dict[tuple[int, int], Resident | None] = field(default_factory=dict)  # by first and last group
 
     def of(self, parts: Sequence[Group | RecurrentLoop], room: int) -> Blocked:
@@ -88,25 +89,55 @@ class _Rows:
                 out += some
                 continue
             groups = [p for p in some if isinstance(p, Group)]
-            alone = [0.0 if r is None else r.apart for r in (self._blocks([g]) for g in groups)]
-            best: list[tuple[float, tuple[tuple[Group, bool], ...]]] = [(0.0, ())]  # of the first groups
-            for end in range(1, len(groups) + 1):
-                ways = [(best[-1][0] + alone[end - 1], (*best[-1][1], (groups[end - 1], False)))]
-                for begin in range(end - 1, -1, -1):
-                    whole = self._blocks(groups[begin:end])
+            pieces = [self._pieces(g) for g in groups]
+            every, ends = [p for some in pieces for p in some], [*accumulate(map(len, pieces), initial=0)]
+            best: list[tuple[float, tuple[Group, ...]]] = [(0.0, ())]  # of the first pieces
+            for end in range(1, len(every) + 1):
+                ways = list[tuple[float, tuple[Group, ...]]]()
+                if end in ends:
+                    at = ends.index(end) - 1
+                    seconds, before = best[ends[at]]
+                    ways.append((seconds + self._apart(groups[at]), (*before, groups[at])))
+                for begin in range(end):
+                    whole = self._blocks(every[begin:end])
                     around = whole.around(room) if whole is not None else ()
                     if whole is not None and around:
-                        seconds = best[begin][0] + around[0].takes(room)
-                        ways.append((seconds, (*best[begin][1], (whole.group, True))))
-                best.append(min(ways, key=lambda w: w[0]))
-            out += (g for g, _ in best[-1][1])
-            numbers |= {g.number for g, blocks in best[-1][1] if blocks}
-            without, within = without + sum(alone), within + best[-1][0]
+                        seconds, before = best[begin]
+                        ways.append((seconds + around[0].takes(room), (*before, whole.group)))
+                best.append(min(ways, key=lambda w: w[0], default=(inf, ())))
+            seconds, taken = best[-1]
+            for g in taken:
+                fresh = g if any(g is h for h in groups) else replace(g, number=next(self.numbers))
+                numbers |= set() if fresh is g else {fresh.number}
+                out.append(fresh)
+            without, within = without + sum(map(self._apart, groups)), within + seconds
         return Blocked(tuple(out), self.memory.name, room, frozenset(numbers), (without, within))
+
+    def _apart(self, group: Group) -> float:
+        """Seconds of a group without blocks."""
+        whole = self._blocks([group])
+        return 0.0 if whole is None else whole.apart
+
+    def _pieces(self, group: Group) -> list[Group]:
+        """What of a group may go through blocks by itself: nests in a row, one of which has the axes of all."""
+        if group.domain is not None:
+            return [group]
+        runs, axes = list[list[Nest]](), set[str]()
+        for n in group.nests:
+            if runs and (axes <= n.extents.keys() or axes >= n.extents.keys()):
+                runs[-1].append(n)
+            else:
+                runs.append([n])
+                axes = set()
+            axes |= n.extents.keys()
+        return [self._some(tuple(r), group) for r in runs]
+
+    def _some(self, nests: Nests, of: Group) -> Group:
+        return replace(of, nests=nests, private=private_axes(nests, self._temporaries(nests)))
 
     def _blocks(self, groups: Sequence[Group]) -> Resident | None:
         """Blocks of groups that go through rows together; None where they cannot."""
-        key = groups[0].number, groups[-1].number
+        key = groups[0].nests[0].number, groups[-1].nests[-1].number
         if key not in self.known:
             whole = self._together(groups)
             found = None if whole is None else Resident(whole, self.system, self.routes, self.memory)
@@ -116,7 +147,7 @@ class _Rows:
     def _together(self, groups: Sequence[Group]) -> Group | None:
         """Groups that go through blocks of rows together, as one."""
         if len(groups) == 1:
-            return groups[0]
+            return replace(groups[0])
         rows = next(iter(self._rows(groups)), None)
         return None if rows is None else self._joined(groups, rows)
 
@@ -154,9 +185,7 @@ class _Rows:
             step = lcm(step, *(n.mapped[row].unit for n in g.nests if row in n.mapped))
         whole = tuple(nests)
         wide = Group(whole).main.unit(first)
-        private = private_axes(whole, self._temporaries(whole))
-        return replace(groups[0], nests=whole, private=private, runs=tuple(runs),
-                       grains=((first, ceil(wide / step) * step),))  # fmt: skip
+        return replace(self._some(whole, groups[0]), runs=tuple(runs), grains=((first, ceil(wide / step) * step),))
 
     def _temporaries(self, nests: Sequence[Nest]) -> frozenset[str]:
         """Temporaries that no others touch and that are written before they are read."""

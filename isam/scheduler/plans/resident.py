@@ -19,7 +19,7 @@ from isam.schedule.literals import is_literal
 from isam.scheduler.edges import EdgeCost, along, quickest
 from isam.scheduler.laid_out import box_room
 from isam.scheduler.nests import Nest, Use
-from isam.scheduler.plan import USED, Gathered, Group, Members, Plan
+from isam.scheduler.plan import USED, Gathered, Group, Members, Plan, in_order
 from isam.scheduler.plans.begins import readable
 from isam.scheduler.plans.boxes import Box, Order, box_sides, stages
 from isam.scheduler.plans.hierarchy import seen_from
@@ -340,7 +340,7 @@ class Resident:
             if all(p is not None for p in inner):
                 found = [p for p in inner if p is not None]
                 out.append((self._composed(around, found, around.second(room)), around.takes(room)))
-        return out
+        return [w for w in out if not self.group.exact or in_order(w[0])]
 
     def _run(self, group: Group, run: Members) -> Group:
         """Some nests by themselves; private to them is what no others touch."""
@@ -356,13 +356,13 @@ class Resident:
         if not found:
             return None
         plan = blocked(group, main, found[0], system, frozenset())
-        sums = dict.fromkeys(a for n in group.nests for a in n.reduced if a not in plan.unroll)
-        plan = replace(plan, stages=(), unroll=(*sums, *plan.unroll))
+        plan = replace(plan, stages=())
         return (whole_rows(plan) or plan) if not main.reduced or system is self.system else plan
 
     def _composed(self, around: Around, inner: list[Plan], second: int) -> Plan:
         """Outer loops with the loops of each run inside, one run after the other."""
-        order, alone, unroll = list(around.order), list[tuple[int, Members]](), dict[str, None]()
+        order, alone = list(around.order), list[tuple[int, Members]]()
+        unroll = dict.fromkeys(a for n in self.group.nests for a in n.reduced)  # calls in a row add to different sums
         for run, plan in zip(self.runs, inner, strict=True):
             only = dict(plan.alone)
             for d, loop in enumerate(plan.order):
