@@ -62,7 +62,8 @@ QUESTIONS: tuple[Question, ...] = (
         "`schedule`, `ahead`: steps from the kernel as written, which comes first, `errors`: bounds, where steps are "
         "inexact. Asked where equivalent kernels are offered, or where steps were taken because they may save calls. "
         "Of the one taken several schedules may then be made. Also asked of two schedules of one kernel, the second "
-        "with smaller calls that agree (`tail`), or with groups dealt alike or temporaries at home near (`carry`).",
+        "with smaller calls that agree (`tail`), or with groups dealt alike, temporaries at home near or blocks that "
+        "stay near (`carry`).",
         by="compiler",
     ),
     Question(
@@ -262,12 +263,14 @@ QUESTIONS: tuple[Question, ...] = (
             "behind": "per group how many tiles are near behind it",
             "near": "or temporaries that would be at home in a near memory, in a slot of their own",
             "dealt": "whether that is a memory that every instance has, and groups would be dealt in the same parts",
+            "blocks": "or the memory in which all data of a block of rows would lie, while groups go through it",
         },
         "calls and moves, in all steps; where temporaries would be at home near, of the whole schedule; nothing where "
-        "groups would be dealt in the same parts",
+        "groups would be dealt in the same parts, or go through blocks",
         note="`nothing`, then `handed on`. Asked where that takes a hundredth fewer calls at least. Where groups would "
-        "be dealt in the same parts: `nothing`, then each way to do that, those for most instances first. Where an "
-        "Approach takes the first, the schedule with the second is made as well, and offered at `variant`.",
+        "be dealt in the same parts: `nothing`, then each way to do that, those for most instances first. Where groups "
+        "would go through blocks: `call by call`, then `in blocks`. Where an Approach takes the first, the schedule "
+        "with the second is made as well, and offered at `variant`.",
     ),
     Question(
         "schedule",

@@ -37,12 +37,13 @@ READING: dict[str, tuple[Part, ...]] = {
     ),
     "scheduler": (
         ("From a cover to a schedule", "build nests call_size parts plan infeasible levers"),
-        ("Which nests share loops", "grouping shared_loops agree interleaved"),
+        ("Which nests share loops", "grouping shared_loops agree interleaved in_rows"),
         ("Plans (`plans/`)",
          "plans/ plans/single plans/divided plans/register plans/rotation plans/conflicts plans/sets plans/cache "
          "plans/traffic plans/pack plans/fed plans/kept"),
         ("Plans where a memory lies on the way (`plans/`)",
-         "plans/staged plans/hierarchy plans/boxes plans/begins plans/dealing plans/shared_home plans/estimate"),
+         "plans/staged plans/hierarchy plans/resident plans/boxes plans/begins plans/dealing plans/shared_home "
+         "plans/estimate"),
         ("The dry run",
          "dry walk trim scope state block_calls turns placement spread devices residency transfer spilling leaving "
          "staging gathering lifetimes"),

@@ -65,7 +65,7 @@ def wanted_alike(trace: Trace, groups: Sequence[Group], ways: Sequence[Alike]) -
         some = sorted({at for w in ways for at in w.dealings})
         near = sorted({b for w in ways for b in w.homes})
         context = {"loop": "", "nests": [[n.number for n in groups[at].nests] for at in some], "behind": [],
-                   "near": near, "dealt": True}  # fmt: skip
+                   "near": near, "dealt": True, "blocks": ""}  # fmt: skip
         labels = [NOTHING, *(w.label() for w in ways)]
         taken = labels.index(trace.choose(Choice("carry", labels, context)))
         if not taken:

@@ -65,7 +65,8 @@ def wanted(trace: Trace, groups: Sequence[Group], taken: tuple[int, int], loop: 
     if taken[1] >= WORTH * taken[0] and not near:
         return False
     nests = [[n.number for n in g.nests] for g in groups]
-    context = {"loop": loop, "nests": nests, "behind": [*behind], "near": [*near], "dealt": False}
+    context = {"loop": loop, "nests": nests, "behind": [*behind], "near": [*near], "dealt": False,
+               "blocks": ""}  # fmt: skip
     return trace.choose(Choice("carry", (NOTHING, HANDED_ON), context, tuple(map(float, taken)))) == HANDED_ON
 
 

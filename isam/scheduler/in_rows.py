@@ -1,5 +1,5 @@
-"""Groups in a row that go through blocks of rows one after the other: all that they hand on of a block stays in a memory
-that calls work in, and what they read comes in boxes (SCH-11)."""
+"""Groups that go through blocks of rows one after the other: all that they hand on of a block stays in a memory that
+calls work in, and what they read comes in boxes (SCH-11)."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def wanted(trace: Trace, found: Blocked | None) -> bool:
 
 def offered_blocks(decision: Choice | Decision) -> bool:
     """Whether blocks are, or were, decided on."""
-    return decision.point == "carry" and bool(decision.context.get("blocks"))
+    return decision.point == "carry" and bool(decision.context["blocks"])
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class _Rows:
     memory: Memory
     apart: Callable[[Group], bool]
     numbers: Iterator[int]  # of groups that are made
-    known: dict[tuple[int, int], Resident | None] = field(default_factory=dict)  # by first and last group
+    known: dict[tuple[int, int, int], Resident | None] = field(default_factory=dict)  # first and last nest, groups
 
     def of(self, parts: Sequence[Group | RecurrentLoop], room: int) -> Blocked:
         out: list[Group | RecurrentLoop] = []
@@ -137,7 +137,7 @@ class _Rows:
 
     def _blocks(self, groups: Sequence[Group]) -> Resident | None:
         """Blocks of groups that go through rows together; None where they cannot."""
-        key = groups[0].nests[0].number, groups[-1].nests[-1].number
+        key = groups[0].nests[0].number, groups[-1].nests[-1].number, len(groups)
         if key not in self.known:
             whole = self._together(groups)
             found = None if whole is None else Resident(whole, self.system, self.routes, self.memory)

@@ -1,5 +1,5 @@
-"""Blocks of a group all of whose data lie in a memory that calls work in: boxes of what any nest reads are brought there
-for a block, results and what nests hand on are at home there meanwhile, and what leaves goes in one piece.
+"""Blocks of a group all of whose data lie in a memory that calls work in: boxes of what any nest reads are brought
+there for a block, results and what nests hand on are at home there meanwhile, and what leaves goes in one piece.
 
 Where a move into such a memory costs a set-up, operands that come call by call pay one each. What is inside of a block
 is planned run by run, on the machine as it is seen from the memory, as if it were home.
@@ -40,15 +40,15 @@ def worked_in(groups: Iterable[Group], system: System) -> Iterator[Memory]:
     used = {h for g in groups for n in g.nests for u in n.uses for h in u.homes} - {system.home}
     ways = {(m.source, m.target) for m in system.moves}
     for m in system.scratchpads.values():
-        if m.name in used and ways >= {(system.home, m.name), (m.name, system.home)}:
-            if system.replica_of(m.name) is None:
-                yield m
+        both = ways >= {(system.home, m.name), (m.name, system.home)}
+        if m.name in used and both and system.replica_of(m.name) is None:
+            yield m
 
 
 @dataclass(frozen=True)
 class Lying:
-    """How results of a buffer, or what nests hand on, lie below ``depth`` loops: elements along each dimension, ``size``
-    in bytes; ``begun``: it is brought first, to be added to; ``goes``: somebody wants it at home."""
+    """How results of a buffer, or what nests hand on, lie below ``depth`` loops: elements along each dimension,
+    ``size`` in bytes; ``begun``: it is brought first, to be added to; ``goes``: somebody wants it at home."""
 
     depth: int
     sides: tuple[int, ...]
@@ -109,8 +109,9 @@ class Resident:
     def uses(self) -> dict[str, list[Use]]:
         """All accesses to each buffer that is at home further out."""
         out: dict[str, list[Use]] = {}
-        for u in (u for n in self.group.nests for u in n.uses if not is_literal(u.buffer) and u.buffer not in self.near):
-            out.setdefault(u.buffer, []).append(u)
+        for u in (u for n in self.group.nests for u in n.uses):
+            if not is_literal(u.buffer) and u.buffer not in self.near:
+                out.setdefault(u.buffer, []).append(u)
         return out
 
     @cached_property
@@ -126,6 +127,7 @@ class Resident:
     def _reads(self, use: Use) -> bool:
         ways = (self.routes.of(self.memory.name, h, use.dtype) for h in use.homes if h != self.memory.name)
         there = self.memory.name in use.homes or any(w is not None and self.system.home not in w for w in ways)
+        there = there and self._quickest(*self._ends[0], use.dtype) is not None
         return there and self.system.home not in (use.homes or (self.system.home,))
 
     @cached_property
@@ -137,7 +139,17 @@ class Resident:
         if any(n.where or n.origin for n in self.group.nests):
             return False
         places = {h for n in self.group.nests for u in n.uses for h in u.homes or (self.system.home,)}
-        return places <= self.view.memories.keys() and all(map(self._meets, self.written))
+        return places <= self.view.memories.keys() and all(map(self._meets, self.written)) and self._begun
+
+    @property
+    def _begun(self) -> bool:
+        """Whether each run begins the sums that it adds to in memories that nothing is brought to."""
+        for run in self.runs:
+            uses = [u for i in run for u in self.group.nests[i].uses if self.system.closed.issuperset(u.homes or ("",))]
+            first = {u.buffer: u for u in reversed(uses)}
+            if any(u.reads for u in first.values()):
+                return False
+        return True
 
     def _meets(self, buffer: str) -> bool:
         """Whether nests touch each element, one axis along each dimension, each tile begins where an access may, and
@@ -309,26 +321,18 @@ class Resident:
 
     @cached_property
     def apart(self) -> float:
-        """Seconds without blocks: operands of the main nests of runs come in boxes, others tile by tile; what runs hand
-        each other goes home and comes back."""
-        total = 0.0
-        for run in self.runs:
-            sub = self._run(self.group, run)
-            busy = dict[str, float]()
-            for unit, seconds in replace(self, group=sub).inside.items():
-                busy[unit] = seconds
-            for n in sub.nests:
-                for u in n.uses:
-                    if u.buffer not in self.uses or not u.index or u.buffer in sub.private:
-                        continue
-                    for way in (0,) * (u.reads and not (u.writes and u.homes and u.homes[0] in self.system.closed)) + (1,) * u.writes:
-                        edge = self._edge(u.buffer, way)
-                        direct = self.memory.name in u.homes and (n is not sub.main or u.writes)
-                        sides = box_sides(n, u, (), 0)
-                        moves = self._tiles(n, u) if direct else edge.commands(sides)
-                        busy[edge.issuer] = busy.get(edge.issuer, 0.0) + edge.seconds(moves, self._bytes(n, u), 1)
-            total += max(busy.values(), default=0.0)
-        return total
+        """Seconds without blocks: operands of the main nest come in boxes, those of others call by call, and all that
+        is written leaves tile by tile."""
+        busy, moved = dict(self.inside), (self.read | self.written) - self.group.private.keys()
+        for n in self.group.nests:
+            for u in (u for u in n.uses if u.buffer in moved):
+                begun = u.reads and not (u.writes and self.system.closed.issuperset(u.homes))
+                each = self.memory.name in u.homes and (u.writes or n is not self.group.main)
+                for way in (*(0,) * begun, *(1,) * u.writes):
+                    edge = self._edge(u.buffer, way)
+                    moves = self._tiles(n, u) if each else edge.commands(box_sides(n, u, (), 0))
+                    busy[edge.issuer] = busy.get(edge.issuer, 0.0) + edge.seconds(moves, self._bytes(n, u), 1)
+        return max(busy.values(), default=0.0)
 
     # -- plans -------------------------------------------------------------------------------------------------------
     def plans(self, room: int) -> list[tuple[Plan, float]]:

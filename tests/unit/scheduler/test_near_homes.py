@@ -16,6 +16,7 @@ from isam.schedule.tree import Issue, Loop, Node, Seq, distinct
 from isam.scheduler.handed_on import NOTHING
 from isam.system.graph import System
 from tests.pipeline import compiled, judge, simulated
+from tests.unit.scheduler.test_in_blocks import Apart
 
 LAYERS = """kernel layers(M, K, N)
   in  x: f32[M, K]
@@ -174,7 +175,7 @@ def test_what_the_next_group_reads_does_not_go_home() -> None:
 
 
 def test_calls_may_find_it_where_it_is_at_home() -> None:
-    schedule = made("layers", direct())
+    schedule = made("layers", direct(), Apart())
     assert near(schedule)
     assert at_home(schedule) == {"x", "w", "v", "y", "#f32:0"}
     calls = [n for n in distinct(schedule.call) if isinstance(n, Issue) and not n.is_move]
