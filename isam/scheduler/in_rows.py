@@ -49,7 +49,7 @@ def in_blocks(parts: Sequence[Group | RecurrentLoop], kernel: Kernel, system: Sy
             for u in n.uses:
                 users.setdefault(u.buffer, set()).add(n.number)
     found, last = list[Blocked](), max((g.number for g, _ in groups_in(parts)), default=0) + 1
-    for memory in worked_in(groups, system):
+    for memory in worked_in(groups, system, routes):
         rows, grain = _Rows(kernel, users, system, routes, memory, apart, count(last)), max(1, memory.align)
         found += (rows.of(parts, int(memory.capacity * share) // grain * grain) for share in SHARES)
     best = min((f for f in found if f.numbers), key=lambda f: f.seconds[1], default=None)

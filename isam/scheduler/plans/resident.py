@@ -34,14 +34,15 @@ ALIKE = 1.02  # of two that take as long the one with larger blocks comes first
 MANY = 8  # blocks of a sum that are tried for what is inside
 
 
-def worked_in(groups: Iterable[Group], system: System) -> Iterator[Memory]:
-    """The memories with addresses that calls of some groups work in, to which moves lead from home, and back: those
-    that there is one of."""
-    used = {h for g in groups for n in g.nests for u in n.uses for h in u.homes} - {system.home}
+def worked_in(groups: Iterable[Group], system: System, routes: Routes) -> Iterator[Memory]:
+    """The memories with addresses that calls of some groups work in, or that lie on the way to those that they do, to
+    which moves lead from home, and back: those that there is one of."""
+    uses = {(h, u.dtype) for g in groups for n in g.nests for u in n.uses for h in u.homes}
+    used = {m for h, dtype in uses for m in (h, *(routes.of(system.home, h, dtype) or ())[1:-1])}
     ways = {(m.source, m.target) for m in system.moves}
     for m in system.scratchpads.values():
         both = ways >= {(system.home, m.name), (m.name, system.home)}
-        if m.name in used and both and system.replica_of(m.name) is None:
+        if m.name in used - {system.home} and both and system.replica_of(m.name) is None:
             yield m
 
 
