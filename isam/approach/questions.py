@@ -266,7 +266,7 @@ QUESTIONS: tuple[Question, ...] = (
             "blocks": "or the memory in which all data of a block of rows would lie, while groups go through it",
         },
         "calls and moves, in all steps; where temporaries would be at home near, of the whole schedule; nothing where "
-        "groups would be dealt in the same parts, or go through blocks",
+        "groups would be dealt in the same parts; predicted seconds where they would go through blocks",
         note="`nothing`, then `handed on`. Asked where that takes a hundredth fewer calls at least. Where groups would "
         "be dealt in the same parts: `nothing`, then each way to do that, those for most instances first. Where groups "
         "would go through blocks: `call by call`, then `in blocks`. Where an Approach takes the first, the schedule "

@@ -62,7 +62,7 @@ def wanted(trace: Trace, found: Blocked | None) -> bool:
         return False
     nests = [[n.number for n in g.nests] for g in found.parts if isinstance(g, Group) and g.number in found.numbers]
     context = {"loop": "", "nests": nests, "behind": [], "near": [], "dealt": False, "blocks": found.memory}
-    return trace.choose(Choice("carry", (APART, BLOCKS), context)) == BLOCKS
+    return trace.choose(Choice("carry", (APART, BLOCKS), context, found.seconds)) == BLOCKS
 
 
 def offered_blocks(decision: Choice | Decision) -> bool:

@@ -52,8 +52,12 @@ class Greedy(Approach):
             return choice.options[0]
         return choice.options[min(range(len(choice.options)), key=lambda i: (choice.costs or ())[i])]
 
-    search = kernel = cover = layout = pack = tile = tail = carry = _cheapest
+    search = kernel = cover = layout = pack = tile = tail = _cheapest
     source = place = route = schedule = measure = _cheapest
+
+    def carry(self, choice: Choice) -> Any:
+        """The fewest calls; no blocks of rows, which are then made as well: what they take is timed, not predicted."""
+        return choice.options[0] if choice.context["blocks"] else self._cheapest(choice)
 
     def device(self, choice: Choice) -> Any:
         """Who would be done first; of equals one that made what the call takes, which need not be waited for."""

@@ -166,7 +166,7 @@ def test_what_an_instance_has_is_no_home_of_all(name: str) -> None:
 
 
 def test_what_the_next_group_reads_does_not_go_home() -> None:
-    schedule = made("layers")
+    schedule = made("layers", approach=Apart())
     assert near(schedule) == {"h", "t"}
     assert at_home(schedule) == {"x", "w", "v", "y", "#f32:0"}
     plain = made("layers", approach=Nothing())
