@@ -269,7 +269,7 @@ QUESTIONS: tuple[Question, ...] = (
         "groups would be dealt in the same parts; predicted seconds where they would go through blocks",
         note="`nothing`, then `handed on`. Asked where that takes a hundredth fewer calls at least. Where groups would "
         "be dealt in the same parts: `nothing`, then each way to do that, those for most instances first. Where groups "
-        "would go through blocks: `call by call`, then `in blocks`. Where an Approach takes the first, the schedule "
+        "would go through blocks: `nothing`, then `in blocks`. Where an Approach takes the first, the schedule "
         "with the second is made as well, and offered at `variant`.",
     ),
     Question(

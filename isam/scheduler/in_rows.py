@@ -12,6 +12,7 @@ from isam.approach.choice import Choice, Decision, Trace
 from isam.classes import dataclass
 from isam.ir.kernel import Kernel
 from isam.schedule.literals import is_literal
+from isam.scheduler.handed_on import NOTHING
 from isam.scheduler.nests import Nest
 from isam.scheduler.parts import RecurrentLoop, groups_in
 from isam.scheduler.plan import Group, private_axes
@@ -20,7 +21,7 @@ from isam.scheduler.routes import Routes
 from isam.scheduler.shared_loops import Nests, rename, shareable
 from isam.system.graph import Memory, System
 
-APART, BLOCKS = "call by call", "in blocks"
+BLOCKS = "in blocks"
 SHARES = (1 / 4, 1 / 2, 3 / 4)  # of a memory for results and what is handed on
 WORTH = 0.9  # of the time predicted without, that blocks may take
 CHAINS = 8  # ways to go on with a row of groups
@@ -62,7 +63,7 @@ def wanted(trace: Trace, found: Blocked | None) -> bool:
         return False
     nests = [[n.number for n in g.nests] for g in found.parts if isinstance(g, Group) and g.number in found.numbers]
     context = {"loop": "", "nests": nests, "behind": [], "near": [], "dealt": False, "blocks": found.memory}
-    return trace.choose(Choice("carry", (APART, BLOCKS), context, found.seconds)) == BLOCKS
+    return trace.choose(Choice("carry", (NOTHING, BLOCKS), context, found.seconds)) == BLOCKS
 
 
 def offered_blocks(decision: Choice | Decision) -> bool:
