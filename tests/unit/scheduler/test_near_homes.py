@@ -109,7 +109,7 @@ ALL = {"layers": (LAYERS, {"M": 8, "K": 16, "N": 16}), "rows": (ROWS, {"M": 8, "
        "prepared": (PREPARED, {"M": 8, "N": 8})}  # fmt: skip
 
 
-class Nothing(Greedy):
+class Nothing(Apart):
     """Hands on nothing."""
 
     def carry(self, choice: Choice) -> object:
