@@ -40,6 +40,7 @@ class Greedy(Approach):
         "prefetch": "ahead of what comes too late from its cache",
         "serpentine": "back and forth over what half stays in a cache",
         "interchange": "rows outside",
+        "carry": "fewest calls; blocks are timed",
         "victim": "next use farthest",
     })
 
