@@ -27,6 +27,7 @@ from isam.scheduler.routes import Routes
 from isam.scheduler.scope import Scope
 from isam.scheduler.spilling import spill, stays, take_over
 from isam.scheduler.state import Copy, Form, Key, MachineState, Since
+from isam.scheduler.tiles import encloses
 from isam.scheduler.transfer import Transfer
 from isam.system.graph import COUNTED, System
 
@@ -221,6 +222,20 @@ class Residency:
         self.state.put(key, self.fit.copy(memory, tile, place, not kept, form))
         self.since.fetch(key, self.scope.ranges)
         return True
+
+    def around(self, use: Use, key: Key) -> Key | None:
+        """The copy of a larger tile in a memory of addresses that no move leads to, of which a call goes on with a part
+        where it lies: that can neither leave nor come back."""
+        memory, tile, _ = key
+        m = self.system.memories[memory]
+        if key in self.state.copies or m.cells is not None or memory not in self.system.closed:
+            return None
+        for other in self.state.meeting(tile, self.scope.ranges):
+            copy = self.state.copies[other]
+            if other[0] == memory and copy.stage is None and encloses(other[1], tile, self.scope.ranges):
+                place = mv.sub_place(copy.place, other[1], tile)
+                return other if self.meets(use, tile, place) and self.aligned(place, lcm(m.access, max(1, use.align))) else None
+        return None
 
     def settle(self, tile: Tile, key: Key | None, pinned: Collection[Key] = ()) -> None:
         """Dirty copies that overlap the tile without being it go home first."""
