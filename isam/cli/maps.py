@@ -48,7 +48,7 @@ READING: dict[str, tuple[Part, ...]] = {
          "staging gathering lifetimes"),
         ("Tiles, memories and the ways between them",
          "tiles near places fit move routes edges hops homes aligned laid_out"),
-        ("Domains that are no boxes", "pieces guarded blocks oblique outer"),
+        ("Domains that are no boxes", "pieces guarded blocks oblique outer drained"),
         ("Recurrent loops", "recur conform stays handed_on near_homes dealt_alike interchange"),
         ("What constants determine", "prepared"),
         ("After the dry run", "bursts configure prefetch next_block serpentine"),

@@ -7,7 +7,7 @@ say which results there are, others are begun and drained by themselves.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -83,7 +83,7 @@ class Draining(Blocks):
 
     def __init__(self, walk: Walk, domain: Drained, env: Env, members: Members):
         super().__init__(walk, env, members)
-        self.domain, self.plan = domain, walk.plan
+        self.domain = domain
         main = walk.group.nests[members[-1]]
         self.begin, self.sum = members[:-1], members[-1:]
         self.held: frozenset[Key] = frozenset()  # what is being added to
@@ -91,14 +91,16 @@ class Draining(Blocks):
         use = next(u for u in main.uses if u.reads and u.writes)
         memory = walk.run.system.memories[use.homes[0]]
         self.rows = memory.cells is not None
-        self.block = {a: self.plan.register_block(a) for a in self.results}
+        self.unit = main.unit(domain.x)
+        self.block = {a: walk.plan.register_block(a) for a in self.results}
+        most = min(self.block[domain.x], max(self.unit, BLOCKS[-1]))
         if self.rows:
             units = {a: main.unit(a) for a in main.axes} | {domain.x: 1}
             row = tile_of(use, dict.fromkeys(main.axes, Affine()), sizes_of(main, units))
-            room = memory.limit // max(1, walk.run.data.fit.units(memory.name, row))
-            self.block = units | {domain.x: max(1, min(self.block[domain.x], room))}
-        if domain.added and self.block[domain.x] >= (unit := main.unit(domain.y)):  # whole calls along the other axis
-            self.block[domain.x] -= self.block[domain.x] % unit
+            most = max(1, min(most, memory.limit // max(1, walk.run.data.fit.units(memory.name, row))))
+            self.block = {a: units[a] for a in self.results}
+        unit = main.unit(domain.y)
+        self.block[domain.x] = most - most % unit if domain.added and most >= unit else most  # whole calls along y
 
     def run(self) -> None:
         whole, d = self.walk.plan, self.domain
@@ -125,7 +127,7 @@ class Draining(Blocks):
             self._each(axes, spans, self._only_begun)
 
     def _strip(self, s: Strip) -> None:
-        """Blocks of a strip in a loop, where what all rows of each have in common is something; others by themselves."""
+        """Blocks of a strip: in a loop, where what they have to do is the same but for whole pieces."""
         size = self.block[self.domain.x]
         parts = [(s.start + at, min(size, s.length - at)) for at in range(0, s.length, size)]
         bands = self._bands(s)
@@ -216,28 +218,35 @@ class Draining(Blocks):
     def _between(self, env: Env, t: Affine, low: Line, high: Line, piece: Piece) -> None:
         """What lies between two lines, in the order of ``y``: what rows have above the line that others have not, what
         all have in common, and the same below."""
-        x, n, _ = env[self.domain.x]
-        first, last, size = _pieces(low, high, n) if not t.is_constant else (low.ends(n)[1], high.ends(n)[0], 1)
+        n = env[self.domain.x][1]
+        first, last, size = (low.ends(n)[1], high.ends(n)[0], 1) if t.is_constant else _pieces(low, high, n)
         begin, end = (t * line.slope + at for line, at in ((low, first), (high, last)))
+        rows = [(t * low.slope + low.at(r), t * high.slope + high.at(r)) for r in range(n)]
         if (end - begin).is_constant and (end - begin).const <= 0:
-            for r in range(n):
-                self._row(env, r, t * low.slope + low.at(r), t * high.slope + high.at(r), piece)
+            self._fringe(env, rows, piece)
             return
-        for r in range(n) if low.slope else ():
-            self._row(env, r, t * low.slope + low.at(r), begin, piece)
+        self._fringe(env, [(at, begin) for at, _ in rows], piece)
         rest = (end - begin).const if (end - begin).is_constant else (last - first) % size
         before, after = (rest, 0) if high.slope else (0, rest)
         self._column(env, begin, before, piece)
         self._blocks(self.domain.y, begin + before, end - after, size, lambda y, k: self._column(env, y, k, piece))
         self._column(env, end - after, after, piece)
-        for r in range(n) if high.slope else ():
-            self._row(env, r, end, t * high.slope + high.at(r), piece)
+        self._fringe(env, [(end, at) for _, at in rows], piece)
 
-    def _row(self, env: Env, r: int, begin: Affine, end: Affine, piece: Piece) -> None:
-        """One row of a block."""
-        x, _, _ = env[self.domain.x]
-        if end != begin:
-            self._column({**env, self.domain.x: (x + r, 1, x + r)}, begin, (end - begin).const, piece)
+    def _fringe(self, env: Env, rows: Sequence[tuple[Affine, Affine]], piece: Piece) -> None:
+        """What rows have from one place to before another, as much of it as can be in calls of many rows."""
+        x, n = env[self.domain.x][0], len(rows)
+        size = self.unit if n > self.unit else 1
+        for r in range(0, n, size):
+            some = rows[r : r + size]
+            here = {**env, self.domain.x: (x + r, len(some), x + r)}
+            first, last = max((b for b, _ in some), key=_const), min((e for _, e in some), key=_const)
+            if len(some) == 1 or (last - first).const > 0:
+                self._fringe(here, [(b, first) for b, _ in some if len(some) > 1], piece)
+                self._column(here, first, (last - first).const, piece)
+                self._fringe(here, [(last, e) for _, e in some if len(some) > 1], piece)
+            else:
+                self._fringe(here, some, piece)
 
     def _column(self, env: Env, y: Affine, n: int, piece: Piece) -> None:
         if n > 0:
@@ -254,9 +263,11 @@ class Draining(Blocks):
                 body(begin + at, min(size, span.const - at))
             return
         stop = begin + whole if span.is_constant else end
-        values = begin.bounds(self.walk.run.scope.ranges)[0], (stop - size).bounds(self.walk.run.scope.ranges)[1]
+        ranges = self.walk.run.scope.ranges
+        values = begin.bounds(ranges)[0], (stop - size).bounds(ranges)[1]
         if values[1] >= values[0]:
-            self.loop(axis, (Bound(begin),), (Bound(stop),), size, begin, values, lambda var: body(var, size), self.held)
+            lo, hi = (Bound(begin),), (Bound(stop),)
+            self.loop(axis, lo, hi, size, begin, values, lambda var: body(var, size), self.held)
             self._demand_held()
         if stop != end:
             body(stop, (end - stop).const)
@@ -268,6 +279,10 @@ class Draining(Blocks):
             if key not in state.copies or not state.copies[key].dirty:
                 what, m = f"{key[1]}, which is being added to", memories[key[0]]
                 raise NoSchedule(Infeasible(f"memory '{m.name}'", what, "it had to make way", memory=m.name, loc=m.loc))
+
+
+def _const(at: Affine) -> int:
+    return at.const
 
 
 def _even(low: Line, high: Line, t: int, n: int) -> bool:

@@ -127,6 +127,8 @@ def _trimmed(first: int, last: int, w: Line) -> tuple[int, int]:
 
 def _strips(first: int, last: int, lows: list[Line], highs: list[Line]) -> list[Strip]:
     """Between neighbouring crossings of two lines none of them changes places with another."""
+    if first >= last:
+        return []
     lines = [*lows, *highs]
     cuts = {first, last}
     for n, one in enumerate(lines):

@@ -234,7 +234,8 @@ class Residency:
             copy = self.state.copies[other]
             if other[0] == memory and copy.stage is None and encloses(other[1], tile, self.scope.ranges):
                 place = mv.sub_place(copy.place, other[1], tile)
-                return other if self.meets(use, tile, place) and self.aligned(place, lcm(m.access, max(1, use.align))) else None
+                able = self.meets(use, tile, place) and self.aligned(place, lcm(m.access, max(1, use.align)))
+                return other if able else None
         return None
 
     def settle(self, tile: Tile, key: Key | None, pinned: Collection[Key] = ()) -> None:
