@@ -45,7 +45,7 @@ READING: dict[str, tuple[Part, ...]] = {
          "plans/staged plans/hierarchy plans/boxes plans/begins plans/dealing plans/shared_home plans/estimate"),
         ("The dry run",
          "dry walk trim scope state block_calls turns placement spread devices residency transfer spilling leaving "
-         "staging gathering lifetimes"),
+         "begun_together staging gathering lifetimes"),
         ("Tiles, memories and the ways between them",
          "tiles near places fit move routes edges hops homes aligned laid_out"),
         ("Domains that are no boxes", "pieces guarded blocks oblique outer drained"),

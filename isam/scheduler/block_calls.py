@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from isam.schedule.tree import Tile
-from isam.scheduler.nests import Call
+from isam.scheduler.nests import Call, Nest, Use
 from isam.scheduler.state import MachineState
 from isam.scheduler.turns import Turns
 
@@ -25,6 +25,15 @@ class BlockCalls:
             for t in tiles:
                 self._later.setdefault(t, []).append(at)
         self._begun = 0
+        self._calls, self._results = calls, dict[tuple[int, str], list[Tile]]()
+
+    def results(self, nest: Nest, use: Use) -> list[Tile]:
+        """What all calls of a nest write of an operand, each tile once."""
+        key = id(nest), use.name
+        if key not in self._results:
+            at = nest.uses.index(use)
+            self._results[key] = [*dict.fromkeys(tiles[at] for n, _, _, tiles in self._calls if n is nest)]
+        return self._results[key]
 
     def next_use(self, tile: Tile) -> int | None:
         """The next of the calls to come that uses a tile."""

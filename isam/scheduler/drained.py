@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.schedule.tree import Bound
+from isam.scheduler.begun_together import takes_part
 from isam.scheduler.blocks import BLOCKS, Blocks, of_block, takes_any
 from isam.scheduler.infeasible import Infeasible, NoSchedule
 from isam.scheduler.nests import Nest, Use, sizes_of, tile_of
@@ -79,7 +80,8 @@ def drained(nest: Nest) -> Drained | None:
 
 class Draining(Blocks):
     """Walks a plan for one block over such a domain: blocks of results, one after the other. ``rows``: what is added to
-    takes cells, or registers, of which a call cannot take a part: each row of a block has its own."""
+    cannot be taken in part (cells, registers, columns of a memory with rows), so that each row of a block has a place
+    of its own."""
 
     def __init__(self, walk: Walk, domain: Drained, env: Env, members: Members):
         super().__init__(walk, env, members)
@@ -89,15 +91,16 @@ class Draining(Blocks):
         self.held: frozenset[Key] = frozenset()  # what is being added to
         self.results = [a for a in main.axes if a not in main.reduced]
         use = next(u for u in main.uses if u.reads and u.writes)
-        memory = walk.run.system.memories[use.homes[0]]
-        self.rows = memory.cells is not None
-        self.unit = main.unit(domain.x)
+        self.unit, data, memory = main.unit(domain.x), walk.run.data, walk.run.system.memories[use.homes[0]]
+        units = {a: main.unit(a) for a in main.axes}
+        origin = dict.fromkeys(main.axes, Affine())
+        whole = tile_of(use, origin, sizes_of(main, units))
+        row = tile_of(use, {**origin, domain.x: Affine((), 1)}, sizes_of(main, {**units, domain.x: 1}))
+        self.rows = not takes_part(data, use, memory, whole, row)
         self.block = {a: walk.plan.register_block(a) for a in self.results}
         most = min(self.block[domain.x], max(self.unit, BLOCKS[-1]))
         if self.rows:
-            units = {a: main.unit(a) for a in main.axes} | {domain.x: 1}
-            row = tile_of(use, dict.fromkeys(main.axes, Affine()), sizes_of(main, units))
-            most = max(1, min(most, memory.limit // max(1, walk.run.data.fit.units(memory.name, row))))
+            most = max(1, min(most, memory.limit // max(1, data.fit.units(memory.name, row))))
             self.block = {a: units[a] for a in self.results}
         unit = main.unit(domain.y)
         self.block[domain.x] = most - most % unit if domain.added and most >= unit else most  # whole calls along y

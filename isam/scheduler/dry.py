@@ -10,6 +10,7 @@ from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.ir.kernel import Kernel
 from isam.schedule.tree import Issue, Operand, Place, Tile
+from isam.scheduler.begun_together import part_of
 from isam.scheduler.homes import Homes
 from isam.scheduler.infeasible import Infeasible, NoSchedule
 from isam.scheduler.move import sub_place
@@ -171,13 +172,13 @@ class DryRun:
     def _located(self, nest: Nest, tiles: tuple[Tile, ...]) -> list[Located]:
         """A call's operands in the memories that they are to lie in."""
         sides = zip(nest.uses, tiles, self._memories(nest, tiles), strict=True)
-        return [(u, t, self._key(u, t, m)) for u, t, m in sides]
+        keys = ((u, t, self._key(u, t, m)) for u, t, m in sides)
+        return [(u, t, None if k is None else part_of(self.data, nest, u, k)) for u, t, k in keys]
 
     def _key(self, use: Use, tile: Tile, memory: str) -> Key | None:
         if memory == self.homes.of(tile.buffer):
             return None
-        key = memory, tile, self.data.fit.form(memory, tile, use.dims, use.strides)
-        return (use.reads and use.writes and self.data.around(use, key)) or key
+        return memory, tile, self.data.fit.form(memory, tile, use.dims, use.strides)
 
     def _memories(self, nest: Nest, tiles: tuple[Tile, ...]) -> tuple[str, ...]:
         """A legal joint placement of the operands (SCH-4, SYS-3)."""

@@ -27,7 +27,6 @@ from isam.scheduler.routes import Routes
 from isam.scheduler.scope import Scope
 from isam.scheduler.spilling import spill, stays, take_over
 from isam.scheduler.state import Copy, Form, Key, MachineState, Since
-from isam.scheduler.tiles import encloses
 from isam.scheduler.transfer import Transfer
 from isam.system.graph import COUNTED, System
 
@@ -223,20 +222,10 @@ class Residency:
         self.since.fetch(key, self.scope.ranges)
         return True
 
-    def around(self, use: Use, key: Key) -> Key | None:
-        """The copy of a larger tile in a memory of addresses that no move leads to, of which a call goes on with a part
-        where it lies: that can neither leave nor come back."""
-        memory, tile, _ = key
-        m = self.system.memories[memory]
-        if key in self.state.copies or m.cells is not None or memory not in self.system.closed:
-            return None
-        for other in self.state.meeting(tile, self.scope.ranges):
-            copy = self.state.copies[other]
-            if other[0] == memory and copy.stage is None and encloses(other[1], tile, self.scope.ranges):
-                place = mv.sub_place(copy.place, other[1], tile)
-                able = self.meets(use, tile, place) and self.aligned(place, lcm(m.access, max(1, use.align)))
-                return other if able else None
-        return None
+    def able(self, use: Use, tile: Tile, place: Place) -> bool:
+        """Whether a call may take an operand from a place within a larger tile."""
+        align = lcm(self.system.memories[place.memory].access, max(1, use.align))
+        return self.meets(use, tile, place) and self.aligned(place, align)
 
     def settle(self, tile: Tile, key: Key | None, pinned: Collection[Key] = ()) -> None:
         """Dirty copies that overlap the tile without being it go home first."""
@@ -399,14 +388,14 @@ class Residency:
                 self.state.drop(other)
 
     def write(self, use: Use, tile: Tile, key: Key | None, pinned: set[Key]) -> tuple[Place, Copy | None]:
-        """The place an output goes to, whose copy is to be ``key`` (None: at home); other copies of its elements become
-        stale (SCH-5)."""
+        """The place of the copy that an output is to be in, ``key`` (None: at home): of its tile, or a box around that;
+        other copies of its elements become stale (SCH-5)."""
         if key is None:
             self._outdate(use, tile, key, pinned)
             place = self.home(tile)
             self.demand(use, tile, place)
             return place, None
-        memory, _, form = key
+        memory, whole, form = key
         self._demand_there(use, tile, memory, form)
         take_over(self, key)
         mine = self.state.copies.get(key)
@@ -417,5 +406,5 @@ class Residency:
             if mine.dirty:
                 return place, mine
         else:
-            place = self.room(memory, tile, pinned, form)
-        return place, self.fit.copy(memory, tile, place, True, form)
+            place = self.room(memory, whole, pinned, form)
+        return place, self.fit.copy(memory, whole, place, True, form)

@@ -23,7 +23,7 @@ ADD = instruction("add(M <= 4, N <= 32)", """
     D[i, j] = A[i, j] + B[i, j]
 """, "homes: [spad]")  # fmt: skip
 CLIPPED = instruction("clip(M <= 4, N <= 32)", CLIP, "homes: [spad]")
-BYTES, CELLS = "capacity: 1 KiB", "cells: 6, cell: 64 B"
+BYTES, CELLS, ROWS = "capacity: 1 KiB", "cells: 6, cell: 64 B", "capacity: 1 KiB, row: 16 B, align: 16 B"
 BEGIN = "  forall i < M, j < N\n    C[i, j] = 0\n"
 KERNEL = """kernel mm(M, N, K)
   in A: f32[M, K]
@@ -53,8 +53,8 @@ def right(source: str, sizes: tuple[int, ...], system: System) -> tuple[Schedule
     return done.schedule, judge(kernel, numbers, done)
 
 
-@pytest.mark.parametrize("accumulators", [BYTES, CELLS, "kind: counted, cells: 8, cell: 64 B"],
-                         ids=["bytes", "cells", "registers"])  # fmt: skip
+@pytest.mark.parametrize("accumulators", [BYTES, CELLS, ROWS, "kind: counted, cells: 8, cell: 64 B"],
+                         ids=["bytes", "cells", "rows", "registers"])  # fmt: skip
 @pytest.mark.parametrize("where", WHERE)
 @pytest.mark.parametrize("sizes", [(16, 16, 16), (13, 9, 17), (1, 5, 1)])
 def test_sums_over_part_of_a_box_are_right(accumulators: str, where: str, sizes: tuple[int, ...]):
