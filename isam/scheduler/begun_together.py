@@ -33,8 +33,11 @@ def part_of(data: Residency, nest: Nest, use: Use, key: Key) -> Key:
     there = data.system.memories[memory]
     if not there.scratchpad or there.cells is not None or memory in data.system.filled or key in data.state.copies:
         return key
-    found = _around(data, use, key) if data.state.dirty(tile.buffer) else None
-    if found is None and use.writes and gathers(data.system, there) and not any(u.reads and u.index for u in nest.uses):
+    begins = use.writes and not any(u.reads and u.index for u in nest.uses)
+    found = None
+    if data.state.dirty(tile.buffer) and (use.reads or begins):  # else what it reads would lie in the same place
+        found = _around(data, use, key)
+    if found is None and begins and gathers(data.system, there) and data.lifetimes.summed(tile.buffer):
         found = _begun(data, nest, use, key)
     return found or key
 
