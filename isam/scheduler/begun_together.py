@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
 from isam.schedule.tree import Tile
-from isam.scheduler.edges import SOONER, gathers, quickest
+from isam.scheduler.edges import gathers, quickest
 from isam.scheduler.hops import End
 from isam.scheduler.move import sub_place
 from isam.scheduler.nests import Nest, Use
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from isam.system.graph import Memory
 
 MOST = 64  # tiles of a box
+HALF = 0.5  # of the time of its tiles one by one, that it may take: it leaves when all of it is complete, they earlier
 
 
 def part_of(data: Residency, nest: Nest, use: Use, key: Key) -> Key:
@@ -83,7 +84,7 @@ def _begun(data: Residency, nest: Nest, use: Use, key: Key) -> Key | None:
     moves = prod(ceil(n / m) for n, m in zip(box.shape, onwards.part, strict=True))
     size = prod(box.shape) * size_of(dtype)
     apart = edge.seconds(len(tiles), size, 1)
-    return (memory, box, None) if edge.seconds(moves, size, 1) < SOONER * apart else None
+    return (memory, box, None) if edge.seconds(moves, size, 1) < HALF * apart else None
 
 
 def box_of_all(tiles: Sequence[Tile]) -> Tile | None:
