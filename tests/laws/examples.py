@@ -41,10 +41,10 @@ from tests.laws.example_kernels import (
     START_THEN,
     STEPS,
     SUM_TIMES,
-    TERMS,
     SUM_TIMES_LOOP,
     SUM_TIMES_SUM,
     TABLE,
+    TERMS,
     TWINS,
     TWO_BACK,
     TWO_LOOPS,
@@ -134,12 +134,14 @@ HOLDS: dict[str, tuple[str, ...]] = {
     "sum-apart": (
         *(TERMS.format(value=f"a[i, k] {sign} {other}", where=w)
           for sign in "+-" for other in ("b[i, k]", "3") for w in ("", " where k <= i")),
-        TERMS.format(value="a[i, k] - b[i, k]", where="").replace("  out y", "  out v: f32[M, K]\n  out y") + "  forall i < M, k < K\n    v[i, k] = t[i, k]\n",
+        TERMS.format(value="a[i, k] - b[i, k]", where="").replace("  out y", "  out v: f32[M, K]\n  out y")
+        + "  forall i < M, k < K\n    v[i, k] = t[i, k]\n",
         TERMS.format(value="a[i, k] - b[i, k]", where="").replace("f32", "i32"),
     ),
     "negate-sum": (
         *(TERMS.format(value="-a[i, k]", where=w) for w in ("", " where k <= i")),
-        TERMS.format(value="-a[i, k]", where="").replace("  out y", "  out v: f32[M, K]\n  out y") + "  forall i < M, k < K\n    v[i, k] = t[i, k]\n",
+        TERMS.format(value="-a[i, k]", where="").replace("  out y", "  out v: f32[M, K]\n  out y")
+        + "  forall i < M, k < K\n    v[i, k] = t[i, k]\n",
         TERMS.format(value="-a[i, k]", where="").replace("f32", "i32"),
     ),
     "widen": (*pairs("a[i, j] + b[j, i] * 3", "i8", "u8", "i16", "f16", "f32"),

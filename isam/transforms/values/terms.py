@@ -1,5 +1,6 @@
-"""Sums of several terms: each is summed by itself, and what is subtracted is summed before it is (TR-1). What multiplies
-and adds takes one product at a time, as a product of complex numbers or two products of one layer need it."""
+"""Sums of several terms: each is summed by itself, and what is subtracted is negated once it is summed (TR-1). What
+multiplies and adds takes one product at a time: products of complex numbers, or two products of one layer, need that.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from isam.transforms.edit import (
     Part,
     buffer_of,
     fresh,
+    lone,
     made_by,
     names_in,
     read_as,
@@ -135,8 +137,8 @@ class NegatedSum(Transform):
 def _is_box(kernel: Kernel, total: Statement) -> bool:
     """Whether there is a result for every point of the axes that are not summed, whatever the conditions say."""
     kept = [a for a in total.domain.axes if a.name not in total.reduces]
-    rows = {row.terms[0][0]: size for row, size in zip(total.dest.index, kernel.buffer(total.dest.buffer).shape, strict=True)
-            if len(row.terms) == 1 and row.terms[0][1] == 1 and not row.const}  # fmt: skip
+    shape = kernel.buffer(total.dest.buffer).shape
+    rows = {row.names[0]: size for row, size in zip(total.dest.index, shape, strict=True) if lone(row)}
     return all(rows.get(a.name) == a.extent for a in kept)
 
 
