@@ -323,8 +323,8 @@ def swells(kernel: Kernel, nest: Nest, group: list[Nest]) -> bool:
 
 
 def spills(kernel: Kernel, system: System, nests: Sequence[Nest]) -> bool:
-    """Whether some temporary of nests, kept whole, would not stay in the nearer caches. One that is made and read within
-    a call (what a product adds up) takes no room."""
+    """Whether some temporary of nests, kept whole, would not stay in the nearer caches. One that is made and read
+    within a call (what a product adds up) takes no room."""
     from isam.system.hierarchy import near_cache
 
     between = {u.buffer for n in nests for u in n.uses}
