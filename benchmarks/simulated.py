@@ -4,7 +4,7 @@
 
 Kernels of ``simulated.isam`` on the shipped machines that are simulated, and on two that somebody new might describe
 (``machines``): each is compiled with a certificate, and its predicted seconds stand beside what no schedule beats.
-Where a machine has no instructions for a kernel, it says so. ``--record`` writes the results to compare with afterwards.
+Where a machine has no instructions for a kernel, it says so. ``--record`` writes what is compared with afterwards.
 Exit code: 0, or 1 where a schedule takes longer than the one on record by more than the margin, or is none any more.
 """
 
