@@ -76,8 +76,7 @@ def _promised(data: Residency, use: Use, tile: Tile, key: Key) -> int | None:
     at = promised.pop(key, None)
     if at is not None and state.free(memory, at, each):
         return at
-    ahead = data.block.written_ahead(tile, use)
-    tiles = strip(tile, [t for t in ahead if t == tile or (memory, t, form) not in state.copies])
+    tiles = strip(tile, data.block.written_ahead(tile, use))
     begin = state.find_room(data.system.memories[memory], each * len(tiles)) if len(tiles) > 1 else None
     if begin is None:
         return None

@@ -42,9 +42,9 @@ class BlockCalls:
         return [t for t, at in found if all(disjoint(t, other, ranges) for w, other in written if w < at)]
 
     def written_ahead(self, tile: Tile, use: Use) -> list[Tile]:
-        """The tiles of a buffer that calls from the present one on write before they read them."""
-        used, now = self._first(tile.buffer).used, self.turns.now
-        return [t for t, (at, u) in used.items() if at >= now and not u.reads and _alike(u, use)]
+        """The tiles of a buffer that calls from the present one on write anew, as this one is written."""
+        now = self.turns.now
+        return [t for t, (at, u) in self._first(tile.buffer).made.items() if at >= now and _alike(u, use)]
 
     def firsts(self) -> Iterator[tuple[Tile, Use, bool]]:
         """What the calls find and what they leave: a tile, the operand that it is, whether it is read. Not what they
@@ -63,11 +63,13 @@ class BlockCalls:
     def _first(self, buffer: str) -> _First:
         """When tiles of a buffer are used first, and which are written when."""
         if buffer not in self._firsts:
-            found = self._firsts[buffer] = _First({}, [], [])
+            found = self._firsts[buffer] = _First({}, {}, [], [])
             for at, (nest, _, _, tiles) in enumerate(self.calls):
                 for u, t in zip(nest.uses, tiles, strict=True):
                     if t.buffer == buffer:
                         found.used.setdefault(t, (at, u))
+                        if u.writes and not u.reads:
+                            found.made.setdefault(t, (at, u))
                         found.written.extend([(at, t)] if u.writes else [])
                         found.all.append((t, u))
         return self._firsts[buffer]
@@ -99,9 +101,11 @@ class BlockCalls:
 
 
 class _First(NamedTuple):
-    """Of tiles of a buffer: the first call that uses each, with how; which calls write which; how each is used."""
+    """Of tiles of a buffer: the first call that uses each, and that makes each anew, with how; which calls write which;
+    how each is used."""
 
     used: dict[Tile, tuple[int, Use]]
+    made: dict[Tile, tuple[int, Use]]
     written: list[tuple[int, Tile]]
     all: list[tuple[Tile, Use]]
 
