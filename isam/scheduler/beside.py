@@ -31,10 +31,11 @@ def bring_beside(data: Residency, use: Use, tile: Tile, key: Key, pinned: Collec
     memory, _, form = key
     if not _apart(data, key) or not _waited_for(data):
         return False
-    ahead = data.block.read_ahead(tile, use, data.scope.ranges)
+    ahead, ranges = data.block.read_ahead(tile, use), data.scope.ranges
     tiles = strip(tile, [t for t in ahead if t == tile or (memory, t, form) not in data.state.copies])
+    tiles = _around(tiles, tile, [t == tile or not data.block.changes(t, ranges) for t in tiles])
     box, each = box_of_strip(tiles), data.fit.units(memory, tile, form)
-    if len(tiles) < 2 or any(data.state.copies[k].dirty for k in data.state.meeting(box, data.scope.ranges)):
+    if len(tiles) < 2 or any(data.state.copies[k].dirty for k in data.state.meeting(box, ranges)):
         return False
     at = data.state.find_room(data.system.memories[memory], each * len(tiles))
     if at is None:
@@ -54,7 +55,7 @@ def bring_beside(data: Residency, use: Use, tile: Tile, key: Key, pinned: Collec
     for n, t in enumerate(tiles):
         there = data.fit.placed(memory, t, at + n * each, form)
         data.state.put((memory, t, form), replace(data.fit.copy(memory, t, there, False, form), beside=True))
-        data.since.fetch((memory, t, form), data.scope.ranges)
+        data.since.fetch((memory, t, form), ranges)
     data.state.next[memory] = at + each * len(tiles)
     return True
 
@@ -94,8 +95,7 @@ def leave_beside(data: Residency, key: Key, keys: Sequence[Key], pinned: Collect
     tiles = strip(tile, [k[1] for k in keys if k[0] == memory and copies[k].beside])
     mine = tiles.index(tile)
     here = [copies[memory, t, form].place.offset.const == begin + (n - mine) * each for n, t in enumerate(tiles)]
-    low = next((n + 1 for n in range(mine, -1, -1) if not here[n]), 0)
-    tiles = tiles[low : next((n for n in range(mine, len(tiles)) if not here[n]), len(tiles))]
+    tiles = _around(tiles, tile, here)
     if len(tiles) < 2:
         return False
     box, place = box_of_strip(tiles), copies[memory, tiles[0], form].place
@@ -131,6 +131,13 @@ def strip(tile: Tile, tiles: Iterable[Tile]) -> list[Tile]:
         if n > 1:
             break
     return best
+
+
+def _around(tiles: Sequence[Tile], tile: Tile, able: Sequence[bool]) -> list[Tile]:
+    """Of a run of tiles the part around this one that is able."""
+    mine = tiles.index(tile)
+    low = next((n + 1 for n in range(mine, -1, -1) if not able[n]), 0)
+    return [*tiles[low : next((n for n in range(mine, len(tiles)) if not able[n]), len(tiles))]]
 
 
 def box_of_strip(tiles: Sequence[Tile]) -> Tile:

@@ -33,13 +33,16 @@ class BlockCalls:
         self.waited_for: bool | None = None  # whether calls wait for what they are brought; None: nobody asked
         self._firsts: dict[str, _First] = {}  # by buffer
 
-    def read_ahead(self, tile: Tile, use: Use, ranges: Mapping[str, tuple[int, int]]) -> list[Tile]:
-        """The tiles of a buffer that calls from the present one on read, before any writes a part of them, as this one
-        is read."""
+    def read_ahead(self, tile: Tile, use: Use) -> list[Tile]:
+        """The tiles of a buffer that calls from the present one on use first, and read as this one is read."""
+        used, now = self._first(tile.buffer).used, self.turns.now
+        return [t for t, (at, u) in used.items() if at >= now and u.reads and _alike(u, use)]
+
+    def changes(self, tile: Tile, ranges: Mapping[str, tuple[int, int]]) -> bool:
+        """Whether a call before the first that uses a tile may write a part of it."""
         first, now = self._first(tile.buffer), self.turns.now
-        written = [(at, t) for at, t in first.written if at >= now]
-        found = ((t, at) for t, (at, u) in first.used.items() if at >= now and u.reads and _alike(u, use))
-        return [t for t, at in found if all(disjoint(t, other, ranges) for w, other in written if w < at)]
+        until, _ = first.used[tile]
+        return any(now <= at < until and not disjoint(tile, t, ranges) for at, t in first.written)
 
     def written_ahead(self, tile: Tile, use: Use) -> list[Tile]:
         """The tiles of a buffer that calls from the present one on write anew, as this one is written."""
