@@ -44,8 +44,8 @@ READING: dict[str, tuple[Part, ...]] = {
         ("Plans where a memory lies on the way (`plans/`)",
          "plans/staged plans/hierarchy plans/boxes plans/begins plans/dealing plans/shared_home plans/estimate"),
         ("The dry run",
-         "dry walk trim scope state block_calls turns placement spread devices residency transfer spilling leaving "
-         "begun_together staging gathering lifetimes"),
+         "dry walk trim scope state block_calls turns placement spread devices residency transfer spilling beside "
+         "leaving begun_together staging gathering lifetimes"),
         ("Tiles, memories and the ways between them",
          "tiles near places fit move routes edges hops homes aligned laid_out"),
         ("Domains that are no boxes", "pieces guarded blocks oblique outer drained"),

@@ -309,7 +309,8 @@ class _Builder:
         lasting = stays.lasting(group) if stays is not None else NOTHING
         alike, at = self.dealt.get(group.number, (None, 0))
         options, costs = plans(group, self.run.system, self.routes, self.bindable, lasting,
-                               alike and alike.dealings[at], self.run.homes.near, self.gathering)  # fmt: skip
+                               alike and alike.dealings[at], self.run.homes.near, self.gathering,
+                               [a.loop.axis.name for a in around])  # fmt: skip
         if alike is not None:
             options, costs = alike.plans(at, options, costs)
             if not options:

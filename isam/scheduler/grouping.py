@@ -353,9 +353,11 @@ class Grouping:
 
     def _plain(self, nest: Nest) -> bool:
         """Whether the nest runs over a whole box, or over what loops around it leave of one, in loops of bounded blocks
-        (an instruction of unlimited size takes its operands whole; a piece of a domain is on its own)."""
+        (an instruction of unlimited size takes its operands whole, but where each call sums over all of an axis; a
+        piece of a domain is on its own)."""
         whole = not nest.where or self._outer(nest) is not None
-        return whole and not nest.origin and all(m.limit is not None for m in nest.mapped.values())
+        limited = all(m.limit is not None or a in nest.reduced for a, m in nest.mapped.items())
+        return whole and not nest.origin and limited
 
     def _free(self, group: Nests, n: Nest, later: Sequence[Nests]) -> bool:
         """Whether a group may go along with a nest that depends on it: all its nests have the same loops, and none of

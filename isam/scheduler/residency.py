@@ -12,6 +12,7 @@ from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
 from isam.schedule.tree import Place, Tile
 from isam.scheduler import move as mv
+from isam.scheduler.beside import bring_beside, room_beside
 from isam.scheduler.block_calls import BlockCalls
 from isam.scheduler.devices import Devices
 from isam.scheduler.fit import Fit
@@ -184,6 +185,8 @@ class Residency:
         if staged is not None:
             pinned.add(staged[1])
             return staged[0]
+        if bring_beside(self, use, tile, key, pinned):
+            return self.state.copies[key].place
         place = self.room(memory, tile, pinned, form)  # what goes home for it may take the place of a nearer source
         source = self.source(tile, memory, form)
         near = self.state.of(tile.buffer) if source.memory != self.homes.of(tile.buffer) else ()
@@ -402,9 +405,8 @@ class Residency:
         if not self.state.alone(key):
             self._outdate(use, tile, key, pinned)
         if mine is not None and (use.reads or key not in pinned):
-            place = mine.place
-            if mine.dirty:
-                return place, mine
-        else:
-            place = self.room(memory, whole, pinned, form)
-        return place, self.fit.copy(memory, whole, place, True, form)
+            return mine.place, mine if mine.dirty else replace(mine, dirty=True)
+        if whole != tile:  # a box that is begun, with all of it
+            return (place := self.room(memory, whole, pinned, form)), self.fit.copy(memory, whole, place, True, form)
+        copy = room_beside(self, use, tile, key, pinned)
+        return copy.place, copy
