@@ -20,9 +20,9 @@ SOONER = 0.95  # of the time of tiles that go home one by one, that one move of 
 @dataclass(frozen=True)
 class EdgeCost:
     """Seconds that a move along an edge keeps its issuer: ``setup`` and per byte, ``least`` that one keeps it at any
-    rate; ``shared``: bytes per second that all instances have together, over a link or the ports of a mesh, where
-    that is less (0: no such limit); ``limits``: what one call takes along its axes, of which ``burst`` are a command;
-    ``latency``: seconds until what a move brings is there, if that is later."""
+    rate; ``shared``: bytes per second that all instances have together, where that is less (0: no such limit);
+    ``limits``: what one call takes along its axes, of which ``burst`` are a command; ``latency``: seconds until what a
+    move brings is there, if that is later."""
 
     issuer: str
     setup: float
@@ -62,7 +62,7 @@ def along_path(system: System, path: tuple[str, ...], dtype: str) -> float:
     """Seconds of one cell of the last memory of a path, or ``TYPICAL`` bytes, of elements of a type, edge by edge."""
     size, total = system.memories[path[-1]].cell or TYPICAL, 0.0
     for edge in pairwise(path):
-        shared = max((size / rate for rate in _shared(system, *edge)), default=0.0)
+        shared = max((size / k.bandwidth for k in system.links_of(*edge)), default=0.0)
         total += max(shared, min(keeps(system, m, size) for m in moves_of(system, *edge, dtype)))
     return total
 
@@ -87,17 +87,10 @@ def _known(system: System) -> dict[tuple[str, str, str], EdgeCost | None]:
     return {}
 
 
-def _shared(system: System, source: str, target: str) -> list[float]:
-    """Bytes per second that all instances have together along an edge: of links, and of the channels by which a memory
-    is attached to a mesh."""
-    ports = [m.bandwidth * len(dict(m.ports)[at]) for m, at, _ in system.crossings(source, target)]
-    return [*(k.bandwidth for k in system.links_of(source, target)), *ports]
-
-
 def _edge(system: System, m: Move) -> EdgeCost:
     ins, clock = system.instructions[m.by], system.units[m.issuer].clock
     cost = ins.cost
-    shared = min(_shared(system, m.source, m.target), default=0.0)
+    shared = min((k.bandwidth for k in system.links_of(m.source, m.target)), default=0.0)
     per_byte = 1 / cost.bandwidth / clock if cost.bandwidth else 0.0
     limits, late = tuple(s.most for s in ins.spans.values()), (cost.latency or 0.0) / clock
     least = (cost.issue or (0.0 if cost.setup or cost.bandwidth or shared else ASSUMED)) / clock

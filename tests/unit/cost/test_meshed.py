@@ -13,7 +13,6 @@ from isam.cost.report import report
 from isam.cost.timeline import Event, timeline
 from isam.ir.affine import Affine
 from isam.schedule.tree import Bound, Deal, Loop, Place, Schedule, Seq
-from isam.scheduler.edges import quickest
 from isam.scheduler.waits import with_waits
 from isam.system.groups import Mesh
 from isam.system.mesh import routes
@@ -48,21 +47,6 @@ def test_a_move_to_each_instance_takes_its_part_of_the_busiest_channel_and_its_h
     carried = {c: w.bytes for c, w in t.meshes["noc"].items()}
     row = [("m", (0,)), (0,), (1,), (2,), (3,)]
     assert carried == {(row[i], row[i + 1]): 8 * (trip - i) for i in range(trip)}
-
-
-@pytest.mark.parametrize("ports", [(0,), (0, 3), (0, 1, 2, 3)])
-@pytest.mark.parametrize("inward", [True, False], ids=["in", "out"])
-def test_plans_are_weighed_by_what_passes_the_ports(ports, inward):
-    """As many bytes to or from each of the four cores at a time as one timeline says, but for the hops."""
-    make, machine = Dealt(0).move, on(with_waits(dealt([], 4)), mesh(*ports), link=False).system
-    ends = (mine(), near(0)) if inward else (near(0), mine())
-    schedule = replace(with_waits(dealt([make("dma", *ends)], 4)), system=machine)
-    seen: list[Event] = []
-    timeline(schedule, watch=seen.append, whole=True)
-    edge = quickest(machine, *(e.memory for e in ends), "f32")
-    assert edge is not None
-    assert max(e.free for e in seen) == round(edge.seconds(1, 8, 4) * 1e9 * NS)
-    assert edge.seconds(1, 8, 4) > edge.seconds(1, 8, 1) or len(ports) == 4
 
 
 def test_what_goes_out_uses_the_other_channels():
