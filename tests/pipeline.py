@@ -1,6 +1,6 @@
 """A kernel through every stage, and the judgement of what comes out: the schedule on the strict simulator, in residues
 modulo a prime, equal to the oracle's evaluation of the kernel as it was written; where a step uses how integers wrap,
-in the numbers of the machine, equal to the interpreter's."""
+or which number is larger, in the numbers of the machine, equal to the interpreter's."""
 
 from __future__ import annotations
 
@@ -59,7 +59,12 @@ def judge(kernel: Kernel, sizes: Mapping[str, int], job: Job, seed: int = 0,
     return figures
 
 
+TURNING = {"min-by-max", "ceil-by-floor", "floor-by-ceil"}  # laws by which a larger number becomes a smaller one
+
+
 def _wraps(cover: Cover) -> bool:
-    """Whether a step uses how integers wrap: what is widened and made narrow again, where nothing else is there."""
+    """Whether a step uses what residues have not: how integers wrap (what is widened and made narrow again, where
+    nothing else is there), or that of two numbers the smaller one is larger when both are negated."""
     laws = {s.split(" ")[0] for s in cover.steps}
-    return "rebase" in laws or ("widen" in laws and all(DTYPES[b.dtype].kind != "f" for b in cover.kernel.buffers))
+    whole = all(DTYPES[b.dtype].kind != "f" for b in cover.kernel.buffers)
+    return bool(laws & TURNING) or "rebase" in laws or ("widen" in laws and whole)

@@ -281,8 +281,8 @@ class Trace:
                 raise  # a shipped one: our fault
             raised = f"raised {type(e).__name__} at choice point '{choice.point}': {e}"
             at = _raised_at(e, place(getattr(type(self.approach), choice.point, None)))
-            raise fail("approach-raises", f"the Approach {_called(self.approach)} {raised}", at,
-                       "the exception's __cause__ is what was raised") from e  # fmt: skip
+            hint = "the exception's __cause__ is what was raised; isam --traceback VERB ... shows it"
+            raise fail("approach-raises", f"the Approach {_called(self.approach)} {raised}", at, hint) from e
 
     def to_json(self) -> str:
         """A line per decision, so that two traces can be compared by line."""

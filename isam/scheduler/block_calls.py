@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from isam.schedule.tree import Tile
-from isam.scheduler.nests import Call
-from isam.scheduler.state import MachineState
+from isam.scheduler.nests import Call, Nest, Use
+from isam.scheduler.state import Key, MachineState
+from isam.scheduler.tiles import disjoint
 from isam.scheduler.turns import Turns
 
 
 class BlockCalls:
     """``calls``: of a block, in order; none: we are in no block. ``wider``: where the block is ``clipped``, of tiles
     that they read the longer ones that begin with them, which are used together with them. ``turns``: which cells they
-    use, where ``several`` units do."""
+    use, where ``several`` units do. ``onward``: whether other nests of the group use a buffer."""
 
-    def __init__(self, calls: Sequence[Call] = (), *, clipped: bool = False, several: bool = False):
+    def __init__(self, calls: Sequence[Call] = (), *, clipped: bool = False, several: bool = False,
+                 onward: Callable[[str], bool] = lambda _: False):  # fmt: skip
         self.wider = _wider(calls) if clipped else {}
         self.turns = Turns(len(calls) if several else 0)
         self._used = [dict.fromkeys(t for own in tiles for t in (own, self.wider.get(own)) if t is not None)
@@ -25,6 +28,63 @@ class BlockCalls:
             for t in tiles:
                 self._later.setdefault(t, []).append(at)
         self._begun = 0
+        self.promised: dict[Key, int] = {}  # where room for results to come begins
+        self.calls, self.onward = calls, onward
+        self.waited_for: bool | None = None  # whether calls wait for what they are brought; None: nobody asked
+        self._firsts: dict[str, _First] = {}  # by buffer
+        self._results: dict[tuple[int, str], list[Tile]] = {}  # by nest and operand
+
+    def results(self, nest: Nest, use: Use) -> list[Tile]:
+        """What all calls of a nest write of an operand, each tile once."""
+        key = nest.number, use.name
+        if key not in self._results:
+            at = nest.uses.index(use)
+            self._results[key] = [*dict.fromkeys(tiles[at] for n, _, _, tiles in self.calls if n is nest)]
+        return self._results[key]
+
+    def read_ahead(self, tile: Tile, use: Use) -> list[Tile]:
+        """The tiles of a buffer that calls from the present one on use first, and read as this one is read."""
+        used, now = self._first(tile.buffer).used, self.turns.now
+        return [t for t, (at, u) in used.items() if at >= now and u.reads and _alike(u, use)]
+
+    def changes(self, tile: Tile, ranges: Mapping[str, tuple[int, int]]) -> bool:
+        """Whether a call before the first that uses a tile may write a part of it."""
+        first, now = self._first(tile.buffer), self.turns.now
+        until, _ = first.used[tile]
+        return any(now <= at < until and not disjoint(tile, t, ranges) for at, t in first.written)
+
+    def written_ahead(self, tile: Tile, use: Use) -> list[Tile]:
+        """The tiles of a buffer that calls from the present one on write anew, as this one is written."""
+        now = self.turns.now
+        return [t for t, (at, u) in self._first(tile.buffer).made.items() if at >= now and _alike(u, use)]
+
+    def firsts(self) -> Iterator[tuple[Tile, Use, bool]]:
+        """What the calls find and what they leave: a tile, the operand that it is, whether it is read. Not what they
+        leave to one another, nor sums, which the next block may go on with."""
+        buffers = dict.fromkeys(t.buffer for _, _, _, tiles in self.calls for t in tiles)
+        sums = {u.buffer for nest, _, _, _ in self.calls if nest.reduced for u in nest.uses if u.writes}
+        for buffer in buffers:
+            first = self._first(buffer)
+            written, handed = {t for _, t in first.written}, any(u.reads and not u.writes for _, u in first.all)
+            for t, (_, u) in first.used.items():
+                if u.reads:
+                    yield t, u, True
+                if t in written and not (handed or buffer in sums or self.onward(buffer)):
+                    yield t, u, False
+
+    def _first(self, buffer: str) -> _First:
+        """When tiles of a buffer are used first, and which are written when."""
+        if buffer not in self._firsts:
+            found = self._firsts[buffer] = _First({}, {}, [], [])
+            for at, (nest, _, _, tiles) in enumerate(self.calls):
+                for u, t in zip(nest.uses, tiles, strict=True):
+                    if t.buffer == buffer:
+                        found.used.setdefault(t, (at, u))
+                        if u.writes and not u.reads:
+                            found.made.setdefault(t, (at, u))
+                        found.written.extend([(at, t)] if u.writes else [])
+                        found.all.append((t, u))
+        return self._firsts[buffer]
 
     def next_use(self, tile: Tile) -> int | None:
         """The next of the calls to come that uses a tile."""
@@ -50,6 +110,21 @@ class BlockCalls:
         if self.turns.calls:
             self.turns.use(state, used)
         return [t for t in dict.fromkeys(reversed(used)) if not self._later[t]][::-1]
+
+
+class _First(NamedTuple):
+    """Of tiles of a buffer: the first call that uses each, and that makes each anew, with how; which calls write which;
+    how each is used."""
+
+    used: dict[Tile, tuple[int, Use]]
+    made: dict[Tile, tuple[int, Use]]
+    written: list[tuple[int, Tile]]
+    all: list[tuple[Tile, Use]]
+
+
+def _alike(one: Use, two: Use) -> bool:
+    """Whether two operands may lie in the same memories, in the same way."""
+    return (one.homes, one.dims, one.strides) == (two.homes, two.dims, two.strides)
 
 
 def _wider(calls: Sequence[Call]) -> dict[Tile, Tile]:

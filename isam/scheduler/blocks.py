@@ -3,7 +3,7 @@ have no iteration."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -11,6 +11,7 @@ from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.schedule.tree import Bound, Loop, Seq
 from isam.scheduler.nests import Nest
+from isam.scheduler.state import Key
 from isam.scheduler.trim import Env
 
 if TYPE_CHECKING:
@@ -69,16 +70,17 @@ class Blocks:
         self.loops = 0
 
     def loop(self, axis: str, lo: tuple[Bound, ...], hi: tuple[Bound, ...], step: int, start: Affine,
-             values: tuple[int, int], body: Callable[[Affine], None]) -> None:  # fmt: skip
-        """``body`` for each value of a new variable: ``start`` and every ``step`` from there, all within ``values``."""
+             values: tuple[int, int], body: Callable[[Affine], None], held: Collection[Key] = ()) -> None:  # fmt: skip
+        """``body`` for each value of a new variable: ``start`` and every ``step`` from there, all within ``values``.
+        ``held``: what is near before it, in every iteration, and behind it."""
         walk, scope = self.walk, self.walk.run.scope
         self.loops += 1
         var = f"{axis}.w{self.loops}"
-        walk.empty()
+        walk.empty(held)
         inside = walk.lives.within(axis, self.members)
         with inside, scope.recording() as nodes, scope.variable(var, start, step, values):
             body(Affine.of(var))
-            walk.empty()
+            walk.empty(held)
         scope.out.append(Loop(var, lo, hi, step, Seq(tuple(nodes)), axis=axis))
 
     def box(self, at: Env, small: bool, clip: Clip | None = None) -> None:

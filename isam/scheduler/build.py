@@ -330,7 +330,8 @@ class _Builder:
             options, costs = [p for p, _ in resident], [c for _, c in resident]
         else:
             options, costs = plans(group, self.run.system, self.routes, self.bindable, lasting,
-                                   alike and alike.dealings[at], self.run.homes.near, self.gathering)  # fmt: skip
+                                   alike and alike.dealings[at], self.run.homes.near, self.gathering,
+                                   [a.loop.axis.name for a in around])  # fmt: skip
         if alike is not None:
             options, costs = alike.plans(at, options, costs)
             if not options:

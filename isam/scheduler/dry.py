@@ -10,8 +10,10 @@ from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.ir.kernel import Kernel
 from isam.schedule.tree import Issue, Operand, Place, Tile
+from isam.scheduler.begun_together import part_of
 from isam.scheduler.homes import Homes
 from isam.scheduler.infeasible import Infeasible, NoSchedule
+from isam.scheduler.move import sub_place
 from isam.scheduler.nests import Call, Nest, Use
 from isam.scheduler.placement import Placement, joint_placements
 from isam.scheduler.residency import Residency
@@ -129,7 +131,7 @@ class DryRun:
                     self.data.state.drop(other)
 
     def _read(self, located: list[Located], pinned: set[Key]) -> dict[str, Place]:
-        return {u.name: self.data.read(u, t, k, pinned) for u, t, k in located if u.reads}
+        return {u.name: _part(self.data.read(u, t, k, pinned), t, k) for u, t, k in located if u.reads}
 
     def _held(self, located: list[list[Located]], pinned: set[Key]) -> set[Key]:
         """What calls read has to stay while room is made for their results, boxes that it lies in as well."""
@@ -160,7 +162,8 @@ class DryRun:
         for u, t, key in located:
             if u.writes:
                 alone = key is not None and self.data.state.alone(key)
-                places[u.name], copy = self.data.write(u, t, key, step.held)
+                place, copy = self.data.write(u, t, key, step.held)
+                places[u.name] = _part(place, t, key)
                 if key is not None and copy is not None:
                     step.put(key, copy)
                 landed.append((key, t, alone))
@@ -169,7 +172,8 @@ class DryRun:
     def _located(self, nest: Nest, tiles: tuple[Tile, ...]) -> list[Located]:
         """A call's operands in the memories that they are to lie in."""
         sides = zip(nest.uses, tiles, self._memories(nest, tiles), strict=True)
-        return [(u, t, self._key(u, t, m)) for u, t, m in sides]
+        keys = ((u, t, self._key(u, t, m)) for u, t, m in sides)
+        return [(u, t, None if k is None else part_of(self.data, nest, u, k)) for u, t, k in keys]
 
     def _key(self, use: Use, tile: Tile, memory: str) -> Key | None:
         if memory == self.homes.of(tile.buffer):
@@ -260,6 +264,11 @@ class DryRun:
 def _memory(located: Located) -> str | None:
     """Where an operand is brought; None: nowhere."""
     return None if located[2] is None else located[2][0]
+
+
+def _part(place: Place, tile: Tile, key: Key | None) -> Place:
+    """Where a tile lies within the copy that it is to be in."""
+    return place if key is None or key[1] == tile else sub_place(place, key[1], tile)
 
 
 def _shared(nest: Nest) -> list[int]:

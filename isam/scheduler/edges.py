@@ -1,5 +1,6 @@
 """What moves along an edge between two memories cost, as the description states it: whoever plans or routes moves, or
-chooses who makes them, asks here. What they take in the finished schedule says :mod:`isam.cost.steps`."""
+chooses who makes them, asks here. One call takes what :meth:`isam.ir.instruction.Cost.move` says, as in the finished
+schedule (:mod:`isam.cost.steps`)."""
 
 from __future__ import annotations
 
@@ -18,9 +19,10 @@ SOONER = 0.95  # of the time of tiles that go home one by one, that one move of 
 
 @dataclass(frozen=True)
 class EdgeCost:
-    """Seconds that a move along an edge keeps its issuer: ``setup`` and per byte; ``shared``: bytes per second that all
-    instances have together, where that is less (0: no such limit); ``limits``: what one call takes along its axes, of
-    which ``burst`` are a command; ``latency``: seconds until what a move brings is there, if that is later."""
+    """Seconds that a move along an edge keeps its issuer: ``setup`` and per byte, ``least`` that one keeps it at any
+    rate; ``shared``: bytes per second that all instances have together, where that is less (0: no such limit);
+    ``limits``: what one call takes along its axes, of which ``burst`` are a command; ``latency``: seconds until what a
+    move brings is there, if that is later."""
 
     issuer: str
     setup: float
@@ -29,11 +31,12 @@ class EdgeCost:
     limits: tuple[int | None, ...] = ()
     burst: int = 1
     latency: float = 0.0
+    least: float = 0.0
 
     def seconds(self, moves: float, size: float, instances: int) -> float:
         """For so many moves of so many bytes in all, on each of the instances."""
         per_byte = max(self.per_byte, instances / self.shared if self.shared else 0.0)
-        return moves * self.setup + size * per_byte
+        return max(moves * self.least, moves * self.setup + size * per_byte)
 
     def arrival(self, size: int) -> float:
         """Until one move of so many bytes has brought them."""
@@ -69,7 +72,7 @@ def quickest(system: System, source: str, target: str, dtype: str) -> EdgeCost |
     known, key = _known(system), (source, target, dtype)
     if key not in known:
         found = (_edge(system, m) for m in moves_of(system, source, target, dtype))
-        known[key] = min(found, key=lambda e: (e.per_byte, e.setup), default=None)
+        known[key] = min(found, key=lambda e: (e.per_byte, e.setup, e.least), default=None)
     return known[key]
 
 
@@ -89,9 +92,9 @@ def _edge(system: System, m: Move) -> EdgeCost:
     cost = ins.cost
     shared = min((k.bandwidth for k in system.links_of(m.source, m.target)), default=0.0)
     per_byte = 1 / cost.bandwidth / clock if cost.bandwidth else 0.0
-    setup = (cost.setup or cost.issue or ASSUMED) / clock
     limits, late = tuple(s.most for s in ins.spans.values()), (cost.latency or 0.0) / clock
-    return EdgeCost(m.issuer, setup, per_byte, shared, limits, ins.burst.most, late)
+    least = (cost.issue or (0.0 if cost.setup or cost.bandwidth or shared else ASSUMED)) / clock
+    return EdgeCost(m.issuer, (cost.setup or 0.0) / clock, per_byte, shared, limits, ins.burst.most, late, least)
 
 
 def gathers(system: System, memory: Memory) -> bool:

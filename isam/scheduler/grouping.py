@@ -16,6 +16,7 @@ from isam.classes import dataclass
 from isam.ir.kernel import Kernel, recurrences
 from isam.schedule.literals import is_literal
 from isam.scheduler.blocks import BlockedDomain
+from isam.scheduler.drained import Drained, begin_of, drained, summed_there
 from isam.scheduler.interleaved import beside, shared_lines
 from isam.scheduler.nests import Nest
 from isam.scheduler.oblique import oblique
@@ -62,10 +63,21 @@ class Grouping:
 
     def groups(self, nests: Iterable[Nest]) -> list[Group]:
         """Consecutive nests, in an order in which what depends on something comes after it."""
-        line, self.left = Lineup(), self._postponed(nests)
+        some = list(nests)
+        first = {p.number for n in some if (p := self.begun(n)) is not None}
+        line, self.left = Lineup(), self._postponed(n for n in some if n.number not in first)
         while self.left:
             self._add(line, self.left.pop(0))
         return [self._group(g) for g in self._over_lines(line.all())]
+
+    def begun(self, n: Nest) -> Nest | None:
+        """The nest that begins what a sum over part of a box adds to, where no move leads to that."""
+        use = summed_there(n, self.system)
+        return None if use is None or drained(n) is None else begin_of(self.every, n, use)
+
+    def _there(self, n: Nest) -> Drained | None:
+        """What such a sum runs over in blocks of results."""
+        return None if self.begun(n) is None else drained(n)
 
     def _over_lines(self, groups: Sequence[Nests]) -> list[Nests]:
         """Groups one after the other that share lines of memory, and nothing else, as one."""
@@ -88,7 +100,7 @@ class Grouping:
         return both if self._wanted(both[:-1], named[-1], lines=lines) else None
 
     def _group(self, nests: Nests) -> Group:
-        domain = self._domain(nests[0])
+        domain = self._there(nests[-1]) or self._domain(nests[0])
         if domain is not None:
             private = private_axes(nests, self._temporaries(nests))
             return Group(tuple(map(domain.block, nests)), self.exact, private, domain)
@@ -138,7 +150,11 @@ class Grouping:
         needed, left = divided
         since = len(done) if needed or asked else len(done) - 1
         done += needed
-        self._put(done, n, since)
+        first = self.begun(n)
+        if first is None:
+            self._put(done, n, since)
+        else:
+            done.append((first, n))
         if any(depends(done[-1], q) for g in left for q in g):
             done += left
             left = []
@@ -337,9 +353,11 @@ class Grouping:
 
     def _plain(self, nest: Nest) -> bool:
         """Whether the nest runs over a whole box, or over what loops around it leave of one, in loops of bounded blocks
-        (an instruction of unlimited size takes its operands whole; a piece of a domain is on its own)."""
+        (an instruction of unlimited size takes its operands whole, but where each call sums over all of an axis; a
+        piece of a domain is on its own)."""
         whole = not nest.where or self._outer(nest) is not None
-        return whole and not nest.origin and all(m.limit is not None for m in nest.mapped.values())
+        limited = all(m.limit is not None or a in nest.reduced for a, m in nest.mapped.items())
+        return whole and not nest.origin and limited
 
     def _free(self, group: Nests, n: Nest, later: Sequence[Nests]) -> bool:
         """Whether a group may go along with a nest that depends on it: all its nests have the same loops, and none of

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from isam.classes import dataclass
 from isam.ir.dtype import size_of
-from isam.ir.instruction import ASSUMED
 from isam.ir.kernel import FAR
 from isam.schedule.tree import Place, Tile
 from isam.scheduler import move as mv
@@ -190,8 +189,8 @@ class Hops:
     def _worth(self, part: tuple[int, ...]) -> float:
         """Elements moved per predicted cycle."""
         tile = Tile(self.tile.buffer, self.tile.start, part, self.tile.steps)
-        hops = (self.hop(i, tile, None) for i in range(len(self.path) - 1))
-        return prod(part) / sum((h[0].instruction.cost.issue or ASSUMED) if h is not None else FAR for h in hops)
+        hops, size = (self.hop(i, tile, None) for i in range(len(self.path) - 1)), prod(part) * size_of(self.dtype)
+        return prod(part) / sum(h[0].instruction.cost.move(size, links=False)[0] if h else FAR for h in hops)
 
     def _limit(self, shape: tuple[int, ...]) -> tuple[int, ...] | None:
         """Shrinks a shape until every hop carries it in one call, or None."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
 from isam.schedule.tree import Place, Tile
+from isam.scheduler.beside import leave_beside
 from isam.scheduler.edges import gathers, quickest, worth_joining
 from isam.scheduler.hops import End
 from isam.scheduler.laid_out import layout_of
@@ -28,8 +29,6 @@ def leave_together(data: Residency, key: Key, pinned: Collection[Key], leaving: 
     memory, tile, form = key
     home, dtype = data.homes.of(tile.buffer), data.homes.dtype(tile.buffer)
     path = data.fit.route(memory, home, dtype) or ()
-    if len(path) != 3:  # on a longer way each would need room there, too
-        return False
     if form in (STAGED, PASSING) or (leaving is None and not data.lifetimes.finished(tile)):
         return False
 
@@ -40,7 +39,10 @@ def leave_together(data: Residency, key: Key, pinned: Collection[Key], leaving: 
         return k == key or (alike and goes and k not in pinned and data.wanted_home(k[1]))
 
     keys = [k for k in data.state.of(tile.buffer) if along(k)]
-    return len(keys) > 1 and _joined(data, keys, path, pinned)
+    if len(keys) > 1 and leave_beside(data, key, keys, pinned):
+        return True
+    # on a longer way each would need room there, too
+    return len(keys) > 1 and len(path) == 3 and _joined(data, keys, path, pinned)
 
 
 def _joined(data: Residency, keys: Sequence[Key], path: tuple[str, ...], pinned: Collection[Key]) -> bool:

@@ -36,6 +36,10 @@ class Lifetimes:
         """Dimensions of the tile's buffer that need room for one block only."""
         return NO_FOLD
 
+    def summed(self, buffer: str) -> bool:
+        """Whether nests begin a buffer, or add to it where it lies, and do nothing else with it."""
+        return False
+
     def shares(self) -> tuple[Share, ...]:
         """Which instances work on what we are about, innermost first; nothing where one does everything."""
         return ()
@@ -190,6 +194,11 @@ class InGroup(Lifetimes):
     def shares(self) -> tuple[Share, ...]:
         """Which instances work on what we are about, innermost first."""
         return tuple(self._share(n) for n in reversed(self.dealt))
+
+    def summed(self, buffer: str) -> bool:
+        touched = [(n, u) for n in self.group.nests for u in n.uses if u.buffer == buffer]
+        whole = all(u.writes and (u.reads or not any(v.reads and v.index for v in n.uses)) for n, u in touched)
+        return whole and any(u.reads for _, u in touched) and len({u.homes[0] for _, u in touched}) == 1
 
     def _part(self, buffer: str) -> Iterator[tuple[int, Affine, int]]:
         """Dimensions of which the present instance has a part, where that begins, and how long it is at most."""

@@ -13,7 +13,7 @@ from isam.classes import dataclass
 from isam.ir.dtype import size_of
 from isam.ir.kernel import Buffer, Kernel
 from isam.scheduler.move import home_place, paths
-from isam.scheduler.nests import Nest, Use
+from isam.scheduler.nests import Nest, Use, sizes_of
 from isam.scheduler.plan import Group
 from isam.scheduler.stays import MOST, smaller
 from isam.system.graph import Memory, System
@@ -37,7 +37,8 @@ class NearHome:
 def near_homes(kernel: Kernel, groups: Sequence[Group], system: System, apart: Collection[str]) -> dict[str, NearHome]:
     """Per temporary that several groups touch, but for those ``apart``, the memory that can be its home: the first one
     with room where all calls find it, or from which moves lead to where they do. Memories that are there once."""
-    once = [m for m in system.scratchpads.values() if system.replica_of(m.name) is None]
+    able = [m for m in system.memories.values() if m.scratchpad and m.cells is None and m.name not in system.filled]
+    once = [m for m in able if system.replica_of(m.name) is None]
     whole: dict[str, Parts] = {b.name: () for b in kernel.buffers if b.role == "temp" and b.name not in apart}
     return homes_in(once, kernel, groups, system, whole)
 
@@ -83,6 +84,8 @@ def _suits(buffer: Buffer, nest: Nest, use: Use, home: NearHome, system: System)
     brought from there and back without passing by home."""
     memory = home.memory
     strides = home_place(buffer.name, memory.name, _shape(buffer, home.parts), buffer.dtype).strides
+    if memory.row and not _in_rows(buffer, nest, use, memory.row):
+        return False
     for row, stride in zip(use.index, strides, strict=True):
         begin = row.const + sum(c * nest.origin.get(a, 0) for a, c in row.terms)
         steps = [begin, *(c * _step(nest, a) for a, c in row.terms)]
@@ -97,6 +100,21 @@ def _suits(buffer: Buffer, nest: Nest, use: Use, home: NearHome, system: System)
     there = all(leads(memory.name, h) or h in system.closed for h in other) or not use.reads  # begun in a closed one
     back = all(leads(h, memory.name) for h in other) or not use.writes
     return system.home not in use.homes and there and back
+
+
+def _in_rows(buffer: Buffer, nest: Nest, use: Use, row: int) -> bool:
+    """Whether calls find an operand along its last dimension within a row, which the buffer's last one lies along: what
+    is at home somewhere has no gaps, so that takes whole rows."""
+    last, size = len(buffer.shape) - 1, size_of(buffer.dtype)
+    if prod(int(n) for n in buffer.shape[:last]) > 1 and int(buffer.shape[last]) * size % row:
+        return False
+    sizes = sizes_of(nest, {a: nest.unit(a) for a in nest.axes})
+    shape = [e.evaluate(sizes) if e.terms else e.const for e in use.extents]
+    for at, (d, n, step) in enumerate(zip(use.dims, shape, use.steps, strict=True)):
+        inner = at == len(shape) - 1
+        if n > 1 and ((d == last) != inner or (inner and n * step * size > row)):
+            return False
+    return True
 
 
 def _step(nest: Nest, axis: str) -> int:

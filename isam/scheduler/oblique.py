@@ -93,13 +93,13 @@ def oblique(nest: Nest, exact: bool) -> Oblique | None:
     x, y = sorted(tied, key=lambda a: (nest.unit(a) > 1, a in nest.reduced, nest.axes.index(a)))
     for short in (0, BLOCKS[0]):
         for a, b in ((x, y), (y, x)):
-            strips = _between(nest, a, b)
+            strips = strips_between(nest, a, b)
             if strips is not None and all(s.plain or s.length <= short for s in strips):
                 return Oblique(a, b, strips, across=b != y)
     return None
 
 
-def _between(nest: Nest, x: str, y: str) -> tuple[Strip, ...] | None:
+def strips_between(nest: Nest, x: str, y: str) -> tuple[Strip, ...] | None:
     """The strips in which ``y`` runs between lines over ``x``; None where no line says where it begins or ends."""
     if any(abs(w.coefficient(y)) > 1 for w in nest.where):
         return None
@@ -127,6 +127,8 @@ def _trimmed(first: int, last: int, w: Line) -> tuple[int, int]:
 
 def _strips(first: int, last: int, lows: list[Line], highs: list[Line]) -> list[Strip]:
     """Between neighbouring crossings of two lines none of them changes places with another."""
+    if first >= last:
+        return []
     lines = [*lows, *highs]
     cuts = {first, last}
     for n, one in enumerate(lines):

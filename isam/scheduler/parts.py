@@ -80,11 +80,15 @@ class _Parts:
                     return others[-1]
         return first
 
+    def _boxes(self, nest: Nest) -> list[Nest]:
+        """Pieces of a nest, but of sums that cannot be left and gone on from, or whose terms have an order."""
+        return [nest] if self.exact or self.grouping.begun(nest) else pieces(nest)
+
     def _grouped(self, nests: list[Nest]) -> list[Group]:
         """Of the nests between two recurrent loops; those that run when constants are bound keep to themselves."""
         ordered = sorted(nests, key=lambda n: n.number)
         sides = [n for n in ordered if self.at_bind(n)], [n for n in ordered if not self.at_bind(n)]
-        boxes = ([p for n in side for p in ([n] if self.exact else pieces(n))] for side in sides)
+        boxes = ([p for n in side for p in self._boxes(n)] for side in sides)
         return [replace(g, number=next(self.numbers)) for some in boxes for g in self.grouping.groups(some)]
 
 

@@ -12,6 +12,7 @@ from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
 from isam.schedule.tree import Place, Tile
 from isam.scheduler import move as mv
+from isam.scheduler.beside import bring_beside, room_beside
 from isam.scheduler.block_calls import BlockCalls
 from isam.scheduler.devices import Devices
 from isam.scheduler.fit import Fit
@@ -184,6 +185,8 @@ class Residency:
         if staged is not None:
             pinned.add(staged[1])
             return staged[0]
+        if bring_beside(self, use, tile, key, pinned):
+            return self.state.copies[key].place
         place = self.room(memory, tile, pinned, form)  # what goes home for it may take the place of a nearer source
         source = self.source(tile, memory, form)
         near = self.state.of(tile.buffer) if source.memory != self.homes.of(tile.buffer) else ()
@@ -221,6 +224,11 @@ class Residency:
         self.state.put(key, self.fit.copy(memory, tile, place, not kept, form))
         self.since.fetch(key, self.scope.ranges)
         return True
+
+    def able(self, use: Use, tile: Tile, place: Place) -> bool:
+        """Whether a call may take an operand from a place within a larger tile."""
+        align = lcm(self.system.memories[place.memory].access, max(1, use.align))
+        return self.meets(use, tile, place) and self.aligned(place, align)
 
     def settle(self, tile: Tile, key: Key | None, pinned: Collection[Key] = ()) -> None:
         """Dirty copies that overlap the tile without being it go home first."""
@@ -383,23 +391,22 @@ class Residency:
                 self.state.drop(other)
 
     def write(self, use: Use, tile: Tile, key: Key | None, pinned: set[Key]) -> tuple[Place, Copy | None]:
-        """The place an output goes to, whose copy is to be ``key`` (None: at home); other copies of its elements become
-        stale (SCH-5)."""
+        """The place of the copy that an output is to be in, ``key`` (None: at home): of its tile, or a box around that;
+        other copies of its elements become stale (SCH-5)."""
         if key is None:
             self._outdate(use, tile, key, pinned)
             place = self.home(tile)
             self.demand(use, tile, place)
             return place, None
-        memory, _, form = key
+        memory, whole, form = key
         self._demand_there(use, tile, memory, form)
         take_over(self, key)
         mine = self.state.copies.get(key)
         if not self.state.alone(key):
             self._outdate(use, tile, key, pinned)
         if mine is not None and (use.reads or key not in pinned):
-            place = mine.place
-            if mine.dirty:
-                return place, mine
-        else:
-            place = self.room(memory, tile, pinned, form)
-        return place, self.fit.copy(memory, tile, place, True, form)
+            return mine.place, mine if mine.dirty else replace(mine, dirty=True)
+        if whole != tile:  # a box that is begun, with all of it
+            return (place := self.room(memory, whole, pinned, form)), self.fit.copy(memory, whole, place, True, form)
+        copy = room_beside(self, use, tile, key, pinned)
+        return copy.place, copy

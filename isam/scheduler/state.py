@@ -25,13 +25,15 @@ Key = tuple[str, Tile, Form]  # memory, tile, form
 @dataclass(frozen=True, slots=True)
 class Copy:
     """A tile at a place; ``units`` cells or bytes of its memory; ``stage``: how it lies, for a staged box; ``ahead``:
-    bytes of its room before its first element, which the move that brings it fills."""
+    bytes of its room before its first element, which the move that brings it fills; ``beside``: others that leave with
+    it lie there."""
 
     place: Place
     dirty: bool
     units: int
     stage: StageLayout | None = None
     ahead: int = 0
+    beside: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,6 +251,10 @@ class MachineState:
         for first, count in (*self._runs.get(memory.name, ()), (memory.limit, 0)):
             yield from range(at, first - units + 1)
             at = max(at, first + count)
+
+    def free(self, memory: str, at: int, units: int) -> bool:
+        """Whether nothing occupies so many cells or bytes of a memory."""
+        return all(first + count <= at or at + units <= first for first, count in self._runs.get(memory, ()))
 
     @staticmethod
     def _room_from(memory: Memory, units: int, begin: int, used: list[tuple[int, int]]) -> int | None:

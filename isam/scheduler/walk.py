@@ -285,7 +285,7 @@ class Walk:
         steps = run.steps([c for i in members for c in self._calls(i, env)])
         calls = [c for step in steps for c in step]
         several = len(run.system.units) > 1
-        block = run.data.block = BlockCalls(calls, clipped=self.clip is not None, several=several)
+        block = run.data.block = BlockCalls(calls, clipped=self.clip is not None, several=several, onward=self._onward)
         crowded = self._crowded(calls)
         self.lives.begin(calls)
         for step in steps:
@@ -300,6 +300,10 @@ class Walk:
                 run.release(t, crowded)
         run.data.block = BlockCalls()
         self.lives.begin([])
+
+    def _onward(self, buffer: str) -> bool:
+        """Whether nests use a buffer that are not in the present block."""
+        return not self.group.users(buffer) <= self.lives.leaf
 
     def _crowded(self, calls: list[Call]) -> frozenset[str]:
         """The memories that the block's tiles must be brought to and together exceed."""

@@ -51,7 +51,9 @@ def _error(instruction: Instruction) -> Iterator[Contradiction]:
 
 
 def _product_into_sum(body: Kernel) -> bool:
+    """Also one that is negated first."""
     products = {s.dest.buffer for s in body.statements if s.op == "mul"}
+    products |= {s.dest.buffer for s in body.statements if s.op == "neg" and _reads(s.sources, products)}
     return any(s.op in ("add", "sub") and not products.isdisjoint(a.buffer for a in s.reads) for s in body.statements)
 
 

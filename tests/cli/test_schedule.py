@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import traceback
 
 import pytest
 
+from isam.diagnostics import IsamError
 from tests.cli.conftest import SMALL
 
 
@@ -59,3 +61,18 @@ def test_how_many_schedules_are_made_is_shown_on_a_terminal(monkeypatch, matmul,
         assert ("schedules made and timed" in told.getvalue()) == shown
         assert bool(told.getvalue()) == shown
         assert WATCH.get() is None
+
+
+def test_what_an_approach_raises_is_shown_with_its_own_lines(cli, matmul, tmp_path):
+    mine = tmp_path / "mine.py"
+    mine.write_text("import isam\n\nclass Mine(isam.Approach):\n    name = 'mine'\n\n"
+                    "    def tile(self, choice):\n        return self.found({})\n\n"
+                    "    def found(self, known):\n        return known['inside']\n")
+    given = ("schedule", matmul, "--on", "toy", *SMALL, "--approach", f"{mine}:Mine")
+    ran = cli(*given)
+    assert ran.code == 2
+    assert "approach-raises" in ran.err
+    assert "isam --traceback VERB" in ran.err
+    with pytest.raises(IsamError) as e:
+        cli("--traceback", *given)
+    assert "return known['inside']" in "".join(traceback.format_exception(e.value))

@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
+TERMS = """kernel k(M, K)
+  in  a: f32[M, K]
+  in  b: f32[M, K]
+  out y: f32[M]
+  forall i < M
+    y[i] = 0
+  forall i < M, k < K{where}
+    t[i, k] = {value}
+    y[i] += t[i, k]
+"""
 SUM_TIMES = """kernel k(M, R)
   in  a: f32[M, R]
   in  p: f32[M]

@@ -44,6 +44,7 @@ from tests.laws.example_kernels import (
     SUM_TIMES_LOOP,
     SUM_TIMES_SUM,
     TABLE,
+    TERMS,
     TWINS,
     TWO_BACK,
     TWO_LOOPS,
@@ -129,6 +130,19 @@ HOLDS: dict[str, tuple[str, ...]] = {
         BYTES.format(a="i8", b="u8").replace("i32(a[i, k])", "(i32(a[i, k]) - 5)"),
         SHIFTED.format(more="+ 3", where="").replace("  out   y", "  out   v: i32[M, K]\n  out   y")
         + "  forall i < M, k < K\n    v[i, k] = t[i, k]\n",
+    ),
+    "sum-apart": (
+        *(TERMS.format(value=f"a[i, k] {sign} {other}", where=w)
+          for sign in "+-" for other in ("b[i, k]", "3") for w in ("", " where k <= i")),
+        TERMS.format(value="a[i, k] - b[i, k]", where="").replace("  out y", "  out v: f32[M, K]\n  out y")
+        + "  forall i < M, k < K\n    v[i, k] = t[i, k]\n",
+        TERMS.format(value="a[i, k] - b[i, k]", where="").replace("f32", "i32"),
+    ),
+    "negate-sum": (
+        *(TERMS.format(value="-a[i, k]", where=w) for w in ("", " where k <= i")),
+        TERMS.format(value="-a[i, k]", where="").replace("  out y", "  out v: f32[M, K]\n  out y")
+        + "  forall i < M, k < K\n    v[i, k] = t[i, k]\n",
+        TERMS.format(value="-a[i, k]", where="").replace("f32", "i32"),
     ),
     "widen": (*pairs("a[i, j] + b[j, i] * 3", "i8", "u8", "i16", "f16", "f32"),
         *pairs("a[i, j] / b[j, i]", "f16", "f32"), *pairs("a[i, j] * b[j, i]", "i16", "i32"),
@@ -287,6 +301,19 @@ REFUSED: dict[str, tuple[str, ...]] = {
     ),
     "rebase": (
         WIDER.format(a="i8", y="f32"), WIDER.format(a="i16", y="i32"), TWO_CASTS.format(a="i8", m="u8", y="i8"),
+    ),
+    "sum-apart": (
+        TERMS.format(value="a[i, k] * b[i, k]", where=""), TERMS.format(value="-a[i, k]", where=""),
+        TERMS.format(value="a[i, k] + b[i, k]", where="").replace("+=", "max="),
+        TERMS.format(value="a[i, k] + b[i, k]", where="").replace("in  b", "inout b").replace(
+            "    y[i] +=", "    b[i, k] = b[i, k] * 2\n    y[i] +="),
+    ),
+    "negate-sum": (
+        TERMS.format(value="abs(a[i, k])", where=""), TERMS.format(value="a[i, k] - b[i, k]", where=""),
+        TERMS.format(value="-a[i, k]", where="").replace("+=", "max="),
+        TERMS.format(value="-a[i, k]", where=" where i > 0").replace("y[i] +=", "y[i - 1] +="),
+        TERMS.format(value="-a[i, k]", where="").replace("y[i] += t[i, k]", "y[k] += t[i, k]").replace("k < K", "k < M")
+        .replace("M, K]", "M, M]").replace("y[k]", "y[i]").replace("y[i] +=", "y[M - 1 - i] +="),
     ),
     "expand": (
         SHIFTED.format(more="+ 3", where="").replace("i16", "f16").replace("i32", "f32"),

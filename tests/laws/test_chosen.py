@@ -80,6 +80,13 @@ def lines(*body: str, a: str = "f32", y: str = "f32", permits: str = "reassociat
     return parse("\n".join([*head, "  forall i < 6", *(f"    {x}" for x in body)]) + "\n")
 
 
+def two_products(sign: str):
+    """A sum whose terms are sums or differences of two products."""
+    return kernel("in  a: f32[6, 8]", "in  c: f32[6, 8]", "in  x: f32[8]", "in  z: f32[8]", "out y: f32[6]",
+                  "forall i < 6", "  y[i] = 0", "forall i < 6, k < 8",
+                  f"  y[i] += a[i, k] * x[k] {sign} c[i, k] * z[k]")  # fmt: skip
+
+
 NEG, EXP, SQUARE = unary("neg", "-A[i]"), unary("exp", "exp(A[i])"), unary("square", "A[i] * A[i]")
 MAX, MIN = binary("max", "max(A[i], B[i])"), binary("min", "min(A[i], B[i])")
 WIDEN8 = unary("widen8", "i32(A[i])", "i8", "i32")
@@ -115,6 +122,9 @@ CHOSEN = {
     "nest-sum of products": (INNER, [COPY, VFMA, HSUM]),
     "nest-extremum": (LARGEST, [COPY, VMAX, HMAX]),
     "distribute": (MEAN, [COPY, SCALED]),
+    "sum-apart": (two_products("+"), [COPY, GEMV]),
+    "sum-apart of a difference": (two_products("-"), [COPY, GEMV, NEG, ADD]),
+    "negate-sum": (two_products("-"), [COPY, GEMV, NEG, ADD]),
     "fission": (BIASED, [COPY, GEMV]),
     "join": (BIASED, [COPY, GEMV]),
     "duplicate": (SHARED, [COPY, MUL, MUL_RELU]),

@@ -143,7 +143,8 @@ class Greedy(Approach):
     def _anyway(self, choice: Choice) -> bool:
         """Whether nests of unequal calls share loops nevertheless: some temporary is too large to be kept whole."""
         c = choice.context
-        return spills(c["_kernel"], c["_system"]) or (not c["past"] and swells(c["_kernel"], c["_nest"], c["_group"]))
+        kernel, group, nest = c["_kernel"], c["_group"], c["_nest"]
+        return spills(kernel, c["_system"], [*group, nest]) or (not c["past"] and swells(kernel, nest, group))
 
     def prefetch(self, choice: Choice) -> Any:
         """Rows, where all that the loop goes through does not stay in the last cache: the nearest that holds two
@@ -326,9 +327,11 @@ def swells(kernel: Kernel, nest: Nest, group: list[Nest]) -> bool:
     return not kernel.outsized.isdisjoint(shared)
 
 
-def spills(kernel: Kernel, system: System) -> bool:
-    """Whether some temporary, kept whole, would not stay in the nearer caches."""
+def spills(kernel: Kernel, system: System, nests: Sequence[Nest]) -> bool:
+    """Whether some temporary of nests, kept whole, would not stay in the nearer caches. One that is made and read
+    within a call (what a product adds up) takes no room."""
     from isam.system.hierarchy import near_cache
 
-    size = [b.bytes or 0 for b in kernel.buffers if b.role == "temp"]
+    between = {u.buffer for n in nests for u in n.uses}
+    size = [b.bytes or 0 for b in kernel.buffers if b.role == "temp" and b.name in between]
     return 0 < near_cache(system) < max(size, default=0)

@@ -138,6 +138,12 @@ def _quicker(of: Subject) -> Iterator[Steps]:
     yield from quicker(of.kernel, of.cover, of.offered, of.sums)
 
 
+def _by_terms(of: Subject) -> Iterator[Steps]:
+    from isam.compiler.offers.by_terms import each_term
+
+    yield each_term(of.kernel)
+
+
 def _longer(of: Subject) -> Iterator[Steps]:
     for at, outer, inner in of.unfilled:
         from isam.compiler.offers.longer import longer_row
@@ -186,6 +192,8 @@ OFFERS = (
           _as_written, _everywhere, "beside `once`: the other one that changes at which points temporaries are made"),
     Offer("lying", "temporaries that nobody said how they lie have another dimension last",
           _as_written, _lying, "the last of those that leave every sum as it is"),
+    Offer("by terms", "sums of several products are one sum per product, for instructions that multiply and add",
+          _as_written, _by_terms, "before `quicker`, beside it the other one that says what a sum is made of"),
     Offer("quicker", "large sums are cut, and a factor laid out, for an instruction that does far more in a cycle",
           _as_written, _quicker, "the first of those for sums: what takes longer than it is not scheduled any more"),
     Offer("expanded", "bytes are taken with or without a sign, what is added to a factor leaves the sum",

@@ -39,10 +39,12 @@ def plans(
     dealing: Dealing | None = None,
     near: Collection[str] = (),
     gathering: Mapping[str, int] = NOWHERE,
+    steps: Collection[str] = (),
 ) -> tuple[list[Plan], list[float]]:
     """Plans for a group, the plainest first: one call per innermost iteration, loops as the kernel states them.
     ``dealing``: the one that they have where a memory lies on the way, if that is given; ``near``: what is at home
-    near; ``gathering``: bytes of memories for results that meet there on their way home."""
+    near; ``gathering``: bytes of memories for results that meet there on their way home; ``steps``: recurrent loops
+    around it."""
     main = group.main
     out: list[tuple[Plan, float]] = [(plain(group), UNWEIGHED)]
     if operand_memories(main, system):
@@ -60,7 +62,7 @@ def plans(
         out += sorted(ways, key=lambda w: w[1])[:MOST]
         for block in () if ways else found:
             plan = blocked(group, main, block, system, bindable)
-            out += with_whole_rows(plan, block.cost * main.work(), block, system, routes)
+            out += with_whole_rows(plan, block.cost * main.work(), block, system, routes, steps, near)
         out += [] if ways else side_by_side(group, system, routes, bindable)
     else:
         out.append((whole(group, main, system, bindable), float(main.calls())))

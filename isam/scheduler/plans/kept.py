@@ -4,7 +4,7 @@ tells plans apart that have the same register blocks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import pairwise
 from math import prod
 
@@ -18,23 +18,25 @@ from isam.scheduler.routes import Routes
 from isam.system.graph import System
 
 CALLS = 256  # of a block that has whole rows: all of them are spelled out
+STEP = 512  # of one that is all that a step of a recurrent loop takes
 
 
-def with_whole_rows(plan: Plan, cost: float, block: RegisterBlock, system: System,
-                    routes: Routes) -> list[tuple[Plan, float]]:  # fmt: skip
+def with_whole_rows(plan: Plan, cost: float, block: RegisterBlock, system: System, routes: Routes,
+                    steps: Collection[str] = (), near: Collection[str] = ()) -> list[tuple[Plan, float]]:  # fmt: skip
     """The plan, of which the ``block`` costs so much in all, and where home feeds the memories next to the units,
-    without caches, the one with whole rows; with what each costs. A tile that moves between nests costs a call of the
-    main one, as those that are brought for one do. Of products nothing is said: what they read again is more than what
-    they hand on."""
+    without caches, the one with whole rows, and of a group in recurrent loops (over ``steps``) the one without loops;
+    with what each costs. A tile that moves between nests, or between steps, costs a call of the main one, as those that
+    are brought for one do. Of products nothing is said: what they read again is more than what they hand on."""
     main = plan.group.main
     if fed(main, system, routes, 1) is None or any(map(is_product, plan.group.nests)):
         return [(plan, cost)]
     call = main.work() / max(1, main.calls())
-    out = [(plan, cost + call * moved(plan, system))]
-    rows = whole_rows(plan)
-    if rows is not None:
-        fewer = 0.0 if main.reduced else ITERATION * main.work() * (1 / block.calls - 1 / _calls(main, rows))
-        out.append((rows, cost - fewer + call * moved(rows, system)))
+    ways = {p.order: p for p in (whole_rows(plan), whole_steps(plan) if steps else None) if p is not None}
+    out = list[tuple[Plan, float]]()
+    for way in (plan, *ways.values()):
+        same = way is plan or main.reduced
+        fewer = 0.0 if same else ITERATION * main.work() * (1 / block.calls - 1 / _calls(main, way))
+        out.append((way, cost - fewer + call * (moved(way, system) + stepped(way, steps, near))))
     return out
 
 
@@ -48,6 +50,31 @@ def whole_rows(plan: Plan) -> Plan | None:
         return None
     out = plan.without(inner)
     return out if sum(_calls(n, out) for n in group.nests) <= CALLS else None
+
+
+def whole_steps(plan: Plan) -> Plan | None:
+    """The plan with one block, so that all that a step of the loops around finds may lie where the step before has left
+    it; None where there is no loop, or they are too many calls."""
+    group = plan.group
+    looped = any(n < group.length(a) for a, n in plan.order[plan.inner :])
+    if plan.stages or plan.deals or not looped:
+        return None
+    out = plan.without(group.axes)
+    return out if sum(_calls(n, out) for n in group.nests) <= STEP else None
+
+
+def stepped(plan: Plan, steps: Collection[str], near: Collection[str] = ()) -> float:
+    """Tiles that every step of the loops around brings or takes home, though they are the same in each: loops go
+    through them. Not of what is at home ``near``."""
+    loops = {a for a, n in plan.order[plan.inner :] if n < plan.group.length(a)} if steps else set[str]()
+    total = 0.0
+    for b in dict.fromkeys(u.buffer for n in plan.group.nests for u in n.uses if not is_literal(u.buffer)):
+        uses = _uses(plan, b)
+        moves = any(s in row.names for _, u in uses for row in u.index for s in steps)
+        if not moves and b not in near and b not in plan.group.private and any(loops & axes_of(u) for _, u in uses):
+            total += max(_tiles(n, u) for n, u in uses)
+            total += max((_tiles(n, u) for n, u in uses if u.writes), default=0)
+    return total
 
 
 def _calls(nest: Nest, plan: Plan) -> int:

@@ -13,12 +13,14 @@ from isam.transforms.values.join import Join
 from isam.transforms.values.monotone import MONOTONE
 from isam.transforms.values.nest import NEST_SUMS
 from isam.transforms.values.rebase import Rebase
+from isam.transforms.values.terms import TERMS
 from isam.transforms.values.widen import Widen
 
 LAWS: tuple[Transform, ...] = (
     Distribute(),
     *NEST_SUMS,
     Join(),
+    *TERMS,
     *FOLDS,
     TimesOne(),
     NumberArray(),

@@ -109,19 +109,20 @@ class _Plan:
     where: tuple[Affine, ...]
 
 
-def _plan(kernel: Kernel, s: Statement, kept: tuple[str, ...]) -> _Plan | None:
-    """None where a condition on summed axes also bounds the result's place."""
+def _plan(kernel: Kernel, s: Statement, kept: tuple[str, ...], alone: bool = False) -> _Plan | None:
+    """None where a condition on summed axes also bounds the result's place, unless the whole sum is made by itself
+    (``alone``): where it has no term, the identity is added."""
     inner = set(s.reduces) - set(kept)
     axes = tuple(a for a in s.domain.axes if a.name not in inner)
     mixed = {n for w in s.domain.where if inner & set(w.names) for n in w.names}
-    if mixed & used_by(s.dest) or s.dest.buffer == getattr(s.sources[0], "buffer", ""):
+    if (mixed & used_by(s.dest) and not alone) or s.dest.buffer == getattr(s.sources[0], "buffer", ""):
         return None
     return _Plan(axes, tuple(w for w in s.domain.where if not inner & set(w.names)))
 
 
 def _rewrite(kernel: Kernel, n: int, kept: tuple[str, ...]) -> Rewrite:
     s = kernel.statements[n]
-    plan = _plan(kernel, s, kept)
+    plan = _plan(kernel, s, kept, alone=not kept)
     dtype = kernel.buffer(s.dest.buffer).dtype
     value = neutral(s.op, dtype)
     if plan is None or value is None:

@@ -421,3 +421,23 @@ def test_a_nest_whose_statements_stand_around_a_loop_comes_after_what_it_needs()
     """The product before the loop and the sum behind it are one instruction, which has to find what y began with."""
     kernel, sizes = parse_kernel(AROUND), {"R": 16, "Z": 3}
     judge(kernel, sizes, compiled(kernel, sizes, simulated("host-avx512"), check=True))
+
+
+SCALED = """kernel scaled(M, N, K)
+  in  a: f32[M, K]
+  in  b: f32[K, N]
+  in  s: f32
+  inout y: f32[M, N]
+  forall i < M, j < N, k < K
+    y[i, j] += s[] * a[i, k] * b[k, j]
+"""
+
+
+@pytest.mark.parametrize("columns", [256, 64, 16])
+def test_a_factor_is_made_ahead_of_its_product(columns: int) -> None:
+    """In the product's loops vectors along the sum would be as short as its blocks, and each element taken from them
+    waited for: twice the time. (Its products, 64 MB of them, take no room: each is added up where it is made.)"""
+    kernel, sizes = parse_kernel(SCALED), {"M": 256, "N": columns, "K": 256}
+    _, groups = grouped(kernel, sizes, "host-avx512", Greedy())
+    assert not any({"mul_vs_f32", "fma_sv_f32"} <= {n.instruction.name for n in g} for g in groups)
+    judge(kernel, sizes, compiled(kernel, sizes, simulated("host-avx512")), 3)

@@ -15,6 +15,7 @@ from isam.proof.tree import check_tree
 from isam.schedule.tree import Issue, Loop, Node, Seq, distinct
 from isam.scheduler.handed_on import NOTHING
 from isam.system.graph import System
+from tests.machines.small import CLIP, PRODUCT, ZERO, instruction, small
 from tests.pipeline import compiled, judge, simulated
 from tests.unit.scheduler.test_in_blocks import Apart
 
@@ -233,3 +234,29 @@ def test_a_slot_that_reaches_into_what_groups_work_in_is_refused() -> None:
     wide = tuple(replace(s, bytes=schedule.system.memories["sp"].capacity) if s.name == "h" else s
                  for s in schedule.workspace)  # fmt: skip
     assert check_tree(replace(schedule, workspace=wide))
+
+
+@pytest.mark.parametrize("sizes", [(16, 8, 12), (13, 8, 9)])
+@pytest.mark.parametrize("near", ["capacity: 16 KiB, row: 16 B, align: 16 B", "capacity: 16 KiB"],
+                         ids=["rows", "bytes"])  # fmt: skip
+def test_what_is_whole_rows_long_is_at_home_in_a_memory_with_rows(sizes: tuple[int, ...], near: str):
+    done = layers(sizes, near)
+    assert done.schedule.homes["h"].memory == "spad"
+
+
+@pytest.mark.parametrize("sizes", [(13, 9, 17), (16, 6, 8)])
+def test_it_is_at_home_outside_where_its_rows_would_leave_gaps(sizes: tuple[int, ...]):
+    assert layers(sizes, "capacity: 16 KiB, row: 16 B, align: 16 B").schedule.homes["h"].memory == "dram"
+
+
+def layers(sizes: tuple[int, ...], near: str) -> Any:
+    """Two layers of M rows, N numbers of each between them."""
+    mac = instruction("mac(M <= 4, N <= 4, K <= 4)", PRODUCT, "homes: {A: [spad], B: [spad], C: [acc]}")
+    zero = instruction("zero(M <= 4, N <= 4)", ZERO, "homes: [acc]")
+    clip = instruction("clip(M <= 4, N <= 4)", CLIP, "homes: [spad]")
+    memories = {"spad": near, "acc": "cells: 6, cell: 64 B"}
+    machine = small("rows", memories, ["dram <-> spad", "acc -> spad"], mac, zero, clip)
+    kernel, numbers = parse_kernel(LAYERS), dict(zip("MNK", sizes, strict=True))
+    done = compiled(kernel, numbers, machine, check=True)
+    judge(kernel, numbers, done)
+    return done

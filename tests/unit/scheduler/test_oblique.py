@@ -338,3 +338,16 @@ def test_pieces_longer_than_a_block_are_dealt_to_the_cores_that_there_are(
     kernel = parse_kernel(text)
     job = compiled(kernel, sizes, simulated("host-generic").threaded(cores), check=True)
     judge(kernel, sizes, job)
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_a_condition_that_no_row_meets_leaves_nothing_to_do(rows: int):
+    kernel = parse_kernel("""kernel none(M, N)
+  in A: f32[M, N]
+  inout C: f32[M, N]
+  permits exact
+  forall i < M, j < N where i >= 3, j <= i
+    C[i, j] = A[i, j]
+""")
+    sizes, machine = {"M": rows, "N": 8}, simulated("host-avx512")
+    judge(kernel, sizes, compiled(kernel, sizes, machine, check=True))

@@ -1,0 +1,101 @@
+"""Sums of several products are made product by product, natively and where an instruction takes one product only."""
+
+from __future__ import annotations
+
+import pytest
+
+from isam.compiler.offers.by_terms import each_term
+from isam.ir.text import parse_kernel
+from tests.pipeline import compiled, judge, simulated
+
+GATES = """kernel gates(M, N, K)
+  in    x: f32[M, K]
+  in    h: f32[M, K]
+  const w: f32[K, N]
+  const u: f32[K, N]
+  const b: f32[N]
+  out   y: f32[M, N]
+  forall i < M, j < N
+    y[i, j] = b[j]
+  forall i < M, j < N, k < K
+    y[i, j] += x[i, k] * w[k, j] + h[i, k] * u[k, j]
+  forall i < M, j < N
+    y[i, j] = max(y[i, j], 0)
+"""
+FOURIER = """kernel fourier(M, N)
+  in  a: f32[M, N]
+  in  b: f32[M, N]
+  in  c: f32[N, N]
+  in  s: f32[N, N]
+  out re: f32[M, N]
+  out im: f32[M, N]
+  forall i < M, j < N
+    re[i, j] = 0
+    im[i, j] = 0
+  forall i < M, j < N, k < N
+    re[i, j] += a[i, k] * c[k, j] + b[i, k] * s[k, j]
+    im[i, j] += b[i, k] * c[k, j] - a[i, k] * s[k, j]
+"""
+BYTES = """kernel bytes(M, N, K)
+  in  a: i8[M, K]
+  in  b: i8[K, N]
+  in  c: i8[M, K]
+  in  d: i8[K, N]
+  out y: i32[M, N]
+  forall i < M, j < N
+    y[i, j] = 0
+  forall i < M, j < N, k < K
+    y[i, j] += i32(a[i, k]) * i32(b[k, j]) {sign} i32(c[i, k]) * i32(d[k, j])
+"""
+THREE = """kernel three(M, K)
+  in  a: f32[M, K]
+  in  b: f32[M, K]
+  out y: f32[M]
+  forall i < M
+    y[i] = 0
+  forall i < M, k < K
+    y[i] += a[i, k] * b[i, k] + a[i, k] - b[i, k]
+"""
+SIZES = {"M": 12, "N": 37, "K": 21}
+
+
+def called(job) -> set[str]:
+    return {m.instruction.name.rsplit("_", 1)[0] for m in job.schedule.cover.mappings}
+
+
+@pytest.mark.parametrize("text", [GATES, FOURIER], ids=["gates", "complex"])
+@pytest.mark.parametrize("on", ["host-avx512", "host-avx2"])
+def test_vectors_multiply_and_add_each_product(text: str, on: str) -> None:
+    """Not apart and summed across lanes, which takes eight times as long."""
+    kernel = parse_kernel(text)
+    sizes = {s.name: SIZES[s.name] for s in kernel.syms}
+    job = compiled(kernel, sizes, simulated(on))
+    assert {s.split(" ")[0] for s in job.schedule.cover.steps} == {"sum-apart"}
+    assert called(job) >= ({"fma_sv", "fnma_sv"} if text == FOURIER else {"fma_sv"})
+    judge(kernel, sizes, job, 3)
+
+
+@pytest.mark.parametrize(("on", "sign"), [*((m, "+") for m in ("gemmini", "pe_array", "systolic", "tpu_v1_like")),
+                                          ("pe_array", "-")])  # fmt: skip
+def test_machines_that_take_one_product(on: str, sign: str) -> None:
+    """No instruction of theirs makes a product and leaves it; what is subtracted is summed first."""
+    kernel = parse_kernel(BYTES.format(sign=sign))
+    job = compiled(kernel, SIZES, simulated(on))
+    assert "sum-apart" in {s.split(" ")[0] for s in job.schedule.cover.steps}
+    judge(kernel, SIZES, job, 3)
+
+
+def test_a_permission_is_needed() -> None:
+    """Terms are not added up in another order where the kernel does not say that they may be."""
+    exact = GATES.replace("out   y: f32[M, N]", "out   y: f32[M, N]\n  permits nothing")
+    assert each_term(parse_kernel(GATES).with_sizes(SIZES))
+    assert not each_term(parse_kernel(exact).with_sizes(SIZES))
+
+
+def test_each_of_three() -> None:
+    assert len(each_term(parse_kernel(THREE).with_sizes({"M": 4, "K": 9}))) == 2
+
+
+def test_what_has_no_product_stays() -> None:
+    text = THREE.replace("a[i, k] * b[i, k] + a[i, k] - b[i, k]", "a[i, k] + b[i, k]")
+    assert not each_term(parse_kernel(text).with_sizes({"M": 4, "K": 9}))
