@@ -257,6 +257,6 @@ def layers(sizes: tuple[int, ...], near: str) -> Any:
     memories = {"spad": near, "acc": "cells: 6, cell: 64 B"}
     machine = small("rows", memories, ["dram <-> spad", "acc -> spad"], mac, zero, clip)
     kernel, numbers = parse_kernel(LAYERS), dict(zip("MNK", sizes, strict=True))
-    done = compiled(kernel, numbers, machine, check=True)
+    done = compiled(kernel, numbers, machine, Apart(), check=True)
     judge(kernel, numbers, done)
     return done
