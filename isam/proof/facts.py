@@ -297,11 +297,11 @@ class Facts:
         )
 
     def spared(self, f: Fact, low: Affine, high: Affine, ctx: Context) -> list[Fact]:
-        """What still lies where a fact says after a write from ``low`` to ``high``."""
-        if f.over or not self.cuts:
+        """What still lies where a fact says after a write from ``low`` to ``high``; of a family of boxes in each."""
+        if not self.cuts:
             return []
-        size = self.legality.buffers[f.buffer].bytes
-        parts = [self.changed(f, box) for box in outside(f, size, low, high, ctx)]
+        size, inner = self.legality.buffers[f.buffer].bytes, ctx.with_vars(f.over) if f.over else ctx
+        parts = [self.changed(f, box) for box in outside(f, size, low, high, inner)]
         return [p for p in parts if self.layout.apart(p, low, high, ctx)]
 
     def stale(self, state: State, f: Fact, t: Target, ctx: Context) -> None:

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from isam.ir.kernel import Kernel
-from isam.transforms.law import Site
 
 if TYPE_CHECKING:
     from isam.mapper.space import Step
+    from isam.transforms.law import Site
 
 MOST = 16  # terms that leave their sums
 
