@@ -19,6 +19,7 @@ TITLES = {
     "attention-bf16": "Attention in bf16", "gru-bf16": "Gated recurrent units in bf16",
     "softmax": "Softmax", "layer_norm": "Layer normalisation", "bias_gelu": "GELU after a bias",
     "layouts": "Layouts turned", "interleaved": "Elements apart from each other",
+    "terms": "Sums of several products",
     "scans": "Running sums", "algebra": "Linear algebra",
 }  # fmt: skip
 SAID = {"bf16", "int8", "softmax", "layer_norm", "bias_gelu"}  # in a title

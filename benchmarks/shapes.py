@@ -161,6 +161,11 @@ INTERLEAVED = (*(_case("complex_product", 6 * n, N=n) for n in (1024, 8192, 1310
                *(_case("brightness", 5 * n, N=n) for n in (8192, 131072)),
                *(_case("pooled", 3 * c * n * n, C=c, H=n, W=n) for c, n in ((64, 56), (256, 14))),
                *(_case("every_other", n, N=n) for n in (8192, 131072)))  # fmt: skip
+TERMS = (
+    *(_case("gates", 4 * m * n * n, M=m, N=n, K=n) for m, n in ((16, 256), (64, 256), (64, 1024), (256, 512))),
+    *(_case("complex_matmul", 8 * m * n * n, M=m, N=n, K=n) for m, n in ((64, 64), (64, 256), (256, 256), (512, 512))),
+    *(_case("scaled_product", 2 * n * n * n, M=n, N=n, K=n) for n in (64, 256, 512)),
+)  # fmt: skip
 SCANS = tuple(_rows("running_sum", m, n) for m, n in ((256, 256), (256, 1024), (4096, 768), (128, 1000), (50, 333)))
 ALGEBRA = (
     *(_case("lu", 2 * n**3 // 3, N=n) for n in (64, 200)), *(_case("cholesky", n**3 // 3, N=n) for n in (64, 200)),
@@ -218,7 +223,8 @@ LARGE = 100_000_000  # flops from which on a product counts as large: shorter on
 
 GROUPS: dict[str, tuple[Shape, ...]] = {
     "tiny": TINY, "square": SQUARES, "deepbench": DEEPBENCH, "bf16": BF16, "int8": INT8, "resnet50": RESNET50,
-    "depthwise": DEPTHWISE, "rows": ROWS, "layouts": LAYOUTS, "interleaved": INTERLEAVED, "scans": SCANS,
+    "depthwise": DEPTHWISE, "rows": ROWS, "layouts": LAYOUTS, "interleaved": INTERLEAVED,
+    "terms": TERMS, "scans": SCANS,
     "algebra": ALGEBRA,
     "blocks": BLOCKS, "attention": ATTENTION, "gru": GRU,
     "resnet50x28": RESNET50_28, "resnet50-bf16": RESNET50_BF16, "blocks-bf16": BLOCKS_BF16,

@@ -112,6 +112,12 @@ which what is below 0 is cut off, and whose channels come last then. "G/s" count
 Products of complex numbers, whose parts lie side by side; the brightness of points of three colours; the largest of
 every two by two pixels; every other element. "G/s" counts operations, of the last elements.
 """,
+    "terms": """## Sums of several products
+
+Each as one statement: two products of a layer (`gates`, weights bound), a product of complex matrices whose real parts
+lie before the imaginary ones (the second factor bound; peers have complex numbers, laid out beforehand), and
+`s * A * B + t * C`. "G/s" counts operations.
+""",
     "scans": """## Running sums
 
 Of each row of a matrix, the sums up to every column. Each step takes a column, as it is written. "G/s" counts elements.

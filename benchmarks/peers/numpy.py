@@ -121,6 +121,37 @@ def _complex_product(given: Given) -> dict[str, Form]:
     return {"": Form(Call(np.multiply, (a, b), {"out": out.view(np.complex64)[:, 0]}), lambda _: out)}
 
 
+def _gates(given: Given) -> dict[str, Form]:
+    x, h, w, u = (given[n] for n in "XHWU")
+    out, more = room((len(x), w.shape[1])), room((len(x), w.shape[1]))
+
+    def call() -> None:
+        np.matmul(x, w, out=out)
+        np.matmul(h, u, out=more)
+        np.add(out, more, out=out)
+
+    return {"": Form(call, lambda _: out)}
+
+
+def _complex_matmul(given: Given) -> dict[str, Form]:
+    a, b = (given[n][0] + 1j * given[n][1] for n in "AB")
+    out = np.empty((len(a), b.shape[1]), a.dtype)
+    return {"": Form(Call(np.matmul, (a, b), {"out": out}), lambda _: np.stack((out.real, out.imag)))}
+
+
+def _scaled_product(given: Given) -> dict[str, Form]:
+    a, b, c, (s, t) = (given[n] for n in "ABCs")
+    out, more = room(c.shape), room(c.shape)
+
+    def call() -> None:
+        np.matmul(a, b, out=out)
+        np.multiply(out, s, out=out)
+        np.multiply(c, t, out=more)
+        np.add(out, more, out=out)
+
+    return {"": Form(call, lambda _: out)}
+
+
 def _brightness(given: Given) -> dict[str, Form]:
     weights = np.array([0.299, 0.587, 0.114], np.float32)
     return {"": Form(Call(np.dot, (given["X"], weights), {"out": room(len(given["X"]))}))}
@@ -150,6 +181,7 @@ def _histogram(given: Given) -> dict[str, Form]:
 
 
 WORKS = {"cholesky": _cholesky, "trmm": _trmm, "syrk": _syrk, "band": _band, "prefix_sum": _prefix_sum,
-         "viterbi": _viterbi, "histogram": _histogram, "complex_product": _complex_product, "brightness": _brightness,
+         "viterbi": _viterbi, "histogram": _histogram, "complex_product": _complex_product, "gates": _gates,
+         "complex_matmul": _complex_matmul, "scaled_product": _scaled_product, "brightness": _brightness,
          "pooled": _pooled, "every_other": _every_other}  # fmt: skip
 LIBRARY = Library("numpy", "NumPy", version, of)

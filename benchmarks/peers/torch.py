@@ -106,6 +106,31 @@ def complex_product(torch: Any, given: Tensors) -> dict[str, Call]:
     return {"": lambda: parts(a * b), "out": lambda: parts(torch.mul(a, b, out=out))}
 
 
+def gates(torch: Any, given: Tensors) -> dict[str, Call]:
+    """One after the other, and as one product of what is side by side."""
+    x, h, w, u = (given[n] for n in "XHWU")
+    both, out = torch.cat((w, u)), x.new_empty((len(x), w.shape[1]))
+
+    def apart() -> Any:
+        torch.mm(x, w, out=out)
+        return out.addmm_(h, u)
+
+    return {"apart": apart, "joined": lambda: torch.mm(torch.cat((x, h), 1), both, out=out)}
+
+
+def complex_matmul(torch: Any, given: Tensors) -> dict[str, Call]:
+    a, b = (torch.complex(*given[n]) for n in "AB")
+    out = a.new_empty((len(a), b.shape[1]))
+    return {"": lambda: torch.mm(a, b, out=out)}
+
+
+def scaled_product(torch: Any, given: Tensors) -> dict[str, Call]:
+    a, b, c = (given[n] for n in "ABC")
+    alpha, beta = (float(x) for x in given["s"])
+    out = torch.empty_like(c)
+    return {"": lambda: torch.addmm(c, a, b, alpha=alpha, beta=beta, out=out)}
+
+
 def brightness(torch: Any, given: Tensors) -> dict[str, Call]:
     x, weights = given["X"], torch.tensor([0.299, 0.587, 0.114])
     out = x.new_empty(len(x))
@@ -296,9 +321,11 @@ WORKS: dict[str, Callable[[Any, Tensors], dict[str, Call]]] = {
     "running_sum": running_sum, "channels_last": turned_image, "attention": attention, "gru": gru,
     "lu": lu, "cholesky": cholesky, "substitution": substitution, "substitutions": substitution, "trmm": trmm,
     "syrk": syrk, "prefix_sum": prefix_sum, "viterbi": viterbi, "histogram": histogram,
+    "gates": gates, "complex_matmul": complex_matmul, "scaled_product": scaled_product,
     "complex_product": complex_product, "brightness": brightness, "pooled": pooled, "every_other": every_other,
 }  # fmt: skip
 AFTER: dict[str, Callable[[Array, Given], Array]] = {  # of what is made, what the kernel returns
+    "complex_matmul": lambda r, given: placed(np.stack((r.real, r.imag))),
     "cholesky": lambda r, given: placed(r.T + np.tril(given["A"], -1)), "syrk": lambda r, given: lower(r),
     "substitution": lambda r, given: r[:, 0], "histogram": lambda r, given: placed(r.astype(np.float32)),
 }  # fmt: skip

@@ -19,7 +19,7 @@ from isam.diagnostics import InternalError, did_you_mean, fail
 if TYPE_CHECKING:
     from isam.system.graph import System
 
-GROUPS = ("tiny", "square", "deepbench", "bf16", "int8", "resnet50", "depthwise", "rows", "layouts", "interleaved",
+GROUPS = ("tiny", "square", "deepbench", "bf16", "int8", "resnet50", "depthwise", "rows", "layouts", "interleaved", "terms",
           "scans", "algebra", "blocks", "attention", "gru", "resnet50x28", "resnet50-bf16", "blocks-bf16",
           "attention-bf16", "gru-bf16", "compile")  # fmt: skip
 ONLY = Annotated[
@@ -52,6 +52,7 @@ SAVE = Annotated[
     resnet50="figures per convolution of ResNet-50", depthwise="figures per depthwise convolution",
     rows="figures per function of rows", layouts="figures per layout turned",
     interleaved="figures per function of elements apart from each other",
+    terms="figures per sum of several products",
     scans="figures per matrix whose rows are summed up",
     algebra="figures per elimination, triangle, band, prefix sum and count",
     blocks="figures per depthwise and pointwise block",
