@@ -19,8 +19,8 @@ from isam.diagnostics import InternalError, did_you_mean, fail
 if TYPE_CHECKING:
     from isam.system.graph import System
 
-GROUPS = ("tiny", "square", "deepbench", "bf16", "int8", "resnet50", "depthwise", "rows", "layouts", "interleaved", "terms",
-          "scans", "algebra", "blocks", "attention", "gru", "resnet50x28", "resnet50-bf16", "blocks-bf16",
+GROUPS = ("tiny", "square", "deepbench", "bf16", "int8", "resnet50", "depthwise", "rows", "layouts", "interleaved",
+          "terms", "scans", "algebra", "blocks", "attention", "gru", "resnet50x28", "resnet50-bf16", "blocks-bf16",
           "attention-bf16", "gru-bf16", "compile")  # fmt: skip
 ONLY = Annotated[
     Optional[list[str]],  # noqa: UP045

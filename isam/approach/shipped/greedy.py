@@ -120,7 +120,8 @@ class Greedy(Approach):
         temporary between them would be larger than every argument, or some temporary than every cache. Loops around
         loops of their own where a temporary between them would be larger than every argument and leave a cache, and all
         that is read again inside does not. Not where what is kept for later would take longer than what it is made of,
-        read again then. What takes parts of the same lines goes over them together."""
+        read again then, nor two products in the loop of one sum. What takes parts of the same lines goes over them
+        together."""
         nest, group = choice.context["_nest"], choice.context["_group"]
         if keeps(choice.context["_kernel"], choice.context["_system"], nest, group, choice.context["kept"]):
             return False
@@ -130,6 +131,8 @@ class Greedy(Approach):
         shared = {a for n in group for a in n.extents}
         crossed = any(n.unit(a) != nest.unit(a) for n in group for a in n.axes if a in nest.extents)
         if (crossed and not self._anyway(choice)) or idles(choice.context["_system"], nest, group):
+            return False
+        if choice.context["_system"].caches and crowds(nest, group):
             return False
         written = {u.buffer for n in group for u in n.uses if u.writes}
         if choice.context["lines"] or any(
@@ -270,6 +273,18 @@ def gathered(kernel: Kernel, mapping: Mapping, spacing: Spacing) -> int:
         return not last or spacing.cycles(contract.homes, o.steps[0], o.buffer in written) is None
 
     return sum(gaps(o) and kernel.buffer(o.buffer).role != "const" for o in mapping.operands if o.buffer)
+
+
+def crowds(nest: Nest, group: list[Nest]) -> bool:
+    """Whether a product would share the loop of its sum with another product: results of one alone fill registers."""
+    return again(nest) and any(again(n) and not set(n.reduced).isdisjoint(nest.reduced) for n in group)
+
+
+def again(nest: Nest) -> bool:
+    """Whether it is a sum that reads two operands again for other results."""
+    free = {a for a in nest.axes if a not in nest.reduced and nest.length(a) > 1}
+    read = [{a for row in u.index for a in row.names} for u in nest.uses if not u.writes]
+    return bool(nest.reduced) and sum(not free <= axes for axes in read) > 1
 
 
 def idles(system: System, nest: Nest, group: list[Nest]) -> bool:

@@ -11,11 +11,12 @@ import pytest
 import isam
 from benchmarks.kernels import kernel_of
 from benchmarks.shapes import ATTENTION
+from isam.ir.text import parse_kernel
 from isam.schedule.tree import Issue, Loop, Schedule, distinct
 from isam.system.features import lacking
 from isam.system.load import load_system
 from tests.pipeline import compiled as compiled_kernel
-from tests.pipeline import simulated
+from tests.pipeline import judge, simulated
 
 TEXT = """
 kernel weighted(H, M, N, D, V)
@@ -112,3 +113,32 @@ def test_what_an_iteration_does_not_change_it_does_not_send_home():
         sent = {x.tile for n in inside if n.is_move for x in n.operands[:1] if x.place.memory == "v"}
         assert sent <= made, loop.var
     assert loops
+
+
+COMPLEX = """kernel complex(M, N, K)
+  in  a: f32[2, M, K]
+  in  b: f32[2, K, N]
+  out y: f32[2, M, N]
+  forall p < 2, i < M, j < N
+    y[p, i, j] = 0
+  forall i < M, j < N, k < K
+    y[0, i, j] += a[0, i, k] * b[0, k, j]
+  forall i < M, j < N, k < K
+    y[0, i, j] += -(a[1, i, k] * b[1, k, j])
+  forall i < M, j < N, k < K
+    y[1, i, j] += a[0, i, k] * b[1, k, j]
+  forall i < M, j < N, k < K
+    y[1, i, j] += a[1, i, k] * b[0, k, j]
+"""
+
+
+@pytest.mark.parametrize("sizes", [{"M": 24, "N": 64, "K": 40}, {"M": 5, "N": 37, "K": 9}])
+def test_two_products_have_a_loop_of_their_sum_each(sizes: dict[str, int]) -> None:
+    """Results of one fill the registers: those of two in one loop came and went with every step, twice the time."""
+    kernel = parse_kernel(COMPLEX)
+    job = compiled_kernel(kernel, sizes, simulated("host-avx512"))
+    judge(kernel, sizes, job)
+    for loop in (n for n in distinct(job.schedule.call) if isinstance(n, Loop) and n.axis.startswith("k")):
+        calls = (n for n in distinct(loop.body) if isinstance(n, Issue) and n.instruction.startswith(("fma", "fnma")))
+        results = {(o.tile.start[0], o.tile.buffer) for c in calls for o in c.operands if o.name == "C"}
+        assert len(results) == 1, loop.axis
