@@ -148,8 +148,8 @@ def box_of_strip(tiles: Sequence[Tile]) -> Tile:
 
 
 def _apart(data: Residency, key: Key) -> bool:
-    """Whether tiles lie in a memory by their addresses, one behind the other without gaps, and each of them begins where
-    room may: any operand may find it there."""
+    """Whether tiles lie in a memory by their addresses, one behind the other without gaps, each where room may begin,
+    so that any operand may find it there."""
     memory, tile, form = key
     m, size = data.system.memories[memory], data.fit.units(memory, tile, form)
     plain = m.kind == MANAGED and m.cells is None and not m.row and form is None and bool(tile.shape)
