@@ -83,8 +83,8 @@ def _calls(nest: Nest, plan: Plan) -> int:
 
 
 def _wide(nest: Nest, plan: Plan, axis: str) -> int:
-    """How much of an axis a block has."""
-    return min([nest.length(axis), *(n for a, n in plan.order if a == axis)])
+    """How much of an axis a block has, were it not empty."""
+    return max(1, min([nest.length(axis), *(n for a, n in plan.order if a == axis)]))
 
 
 def moved(plan: Plan, system: System) -> float:

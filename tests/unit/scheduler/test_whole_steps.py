@@ -24,6 +24,13 @@ ADDED = parse_kernel("""kernel added(M, N)
     forall j < N
       y[i, j] = h[j]
 """)
+REVERSED = parse_kernel("""kernel reversed(M, N)
+  in    x: f32[M, N]
+  inout h: f32[N]
+  loop i < M
+    forall j < N
+      h[j] = h[j] + x[i, N - j - 1]
+""")
 
 
 def test_what_is_the_same_in_every_step_is_brought_once():
@@ -45,3 +52,8 @@ def test_steps_of_many_calls_have_loops():
     n = 16 * STEP
     schedule = scheduled(ADDED, machine(100), 2, n)
     assert moves(schedule, "dram", "pad")["a"] >= 2 * 2, "block by block, in every step"
+
+
+@pytest.mark.parametrize("size", [(0, 16), (0, 1), (3, 0), (3, 40)])
+def test_what_is_laid_out_ahead_of_no_steps(size: tuple[int, int]):
+    scheduled(REVERSED, machine(100), *size)
