@@ -31,6 +31,14 @@ REVERSED = parse_kernel("""kernel reversed(M, N)
     forall j < N
       h[j] = h[j] + x[i, N - j - 1]
 """)
+CHAIN = parse_kernel("""kernel chain(M, N)
+  in    x: f32[M, N]
+  in    a: f32[N]
+  inout h: f32[N]
+  loop i < M
+    forall j < N
+      h[j] = ((h[j] + x[i, j]) + (a[j] + a[j])) + (h[j] + a[j])
+""")
 
 
 def test_what_is_the_same_in_every_step_is_brought_once():
@@ -46,6 +54,13 @@ def test_what_is_the_same_in_every_step_is_brought_once():
 def test_where_there_is_no_room_it_is_brought_again(capacity: str):
     schedule = scheduled(ADDED, machine(100, capacity), 6, 256)
     assert sum(moves(schedule, "dram", "pad").values()) > 6
+
+
+@pytest.mark.parametrize("capacity", ["1 KiB", "2 KiB"])
+def test_tiles_that_begin_far_apart_fill_more_room(capacity: str):
+    """Of 64 bytes each, every 256: what a step makes on its way stays where blocks are no larger than that."""
+    schedule = scheduled(CHAIN, machine(100, capacity, align="D: 256 B"), 4, 64)
+    assert set(moves(schedule, "pad", "dram")) == {"h"}
 
 
 def test_steps_of_many_calls_have_loops():
