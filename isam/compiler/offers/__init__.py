@@ -63,6 +63,11 @@ def _as_written(of: Subject) -> bool:
     return not of.cover.steps
 
 
+def _apart(of: Subject) -> bool:
+    """Where the cover takes no steps but such as make a sum per term: it need not take all of them."""
+    return all(s.startswith("sum-apart ") for s in of.cover.steps)
+
+
 def _of_bytes(of: Subject) -> bool:
     """Where the cover takes no steps of its own, and bytes are multiplied."""
     return not of.cover.steps and any(b.dtype in ("i8", "u8") for b in of.kernel.buffers)
@@ -193,7 +198,7 @@ OFFERS = (
     Offer("lying", "temporaries that nobody said how they lie have another dimension last",
           _as_written, _lying, "the last of those that leave every sum as it is"),
     Offer("by terms", "sums of several products are one sum per product, for instructions that multiply and add",
-          _as_written, _by_terms, "before `quicker`, beside it the other one that says what a sum is made of"),
+          _apart, _by_terms, "before `quicker`, beside it the other one that says what a sum is made of"),
     Offer("quicker", "large sums are cut, and a factor laid out, for an instruction that does far more in a cycle",
           _as_written, _quicker, "the first of those for sums: what takes longer than it is not scheduled any more"),
     Offer("expanded", "bytes are taken with or without a sign, what is added to a factor leaves the sum",
