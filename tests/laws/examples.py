@@ -311,6 +311,8 @@ REFUSED: dict[str, tuple[str, ...]] = {
             "    y[i] +=", "    b[i, k] = b[i, k] * 2\n    y[i] +=")
           for value in ("a[i, k] + b[i, k]", "-(a[i, k] - b[i, k])")),
         TERMS.format(value="-(a[i, k] * b[i, k])", where=""),
+        TERMS.format(value="a[i, k] - 3", where="").replace("f32", "u8"),
+        TERMS.format(value="-(a[i, k] + -128)", where="").replace("f32", "i8"),
     ),
     "negate-sum": (
         TERMS.format(value="abs(a[i, k])", where=""), TERMS.format(value="a[i, k] - b[i, k]", where=""),

@@ -64,6 +64,7 @@ MUTANTS = [
     ("values.terms", "sum-apart", 's.op not in ("add", "sub", "neg")', 's.op not in ("add", "sub", "neg", "mul")'),
     ("values.terms", "sum-apart", "[] if only else [(made, (j,))]", "[]"),
     ("values.terms", "sum-apart", 'if s.accumulate and s.op == "add"', "if s.accumulate"),
+    ("values.terms", "sum-apart", "return () if lacks else terms", "return terms"),
     ("values.terms", "sum-apart", 'inner[0].op not in ("add", "sub")', "False"),
     ("values.terms", "sum-apart", '(q, inner[0].op == "add")', "(q, True)"),
     ("values.terms", "sum-apart", "if inner[0].op == \"sub\" and", "if False and"),

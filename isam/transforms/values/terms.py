@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from isam.ir.affine import Affine
+from isam.ir.dtype import DTYPES
 from isam.ir.kernel import Access, Buffer, Domain, Kernel, Literal, Source, Statement
 from isam.ir.mismatch import Mismatch
 from isam.transforms.edit import (
@@ -23,6 +24,7 @@ from isam.transforms.edit import (
     written_between,
 )
 from isam.transforms.law import Correspondence, NoSite, Rewrite, Site, Transform
+from isam.transforms.values.fold import is_exact
 
 
 class SumApart(Transform):
@@ -138,7 +140,16 @@ class NegatedSum(Transform):
 
 
 def _terms(kernel: Kernel, n: int, j: int) -> tuple[tuple[Source, bool], ...]:
-    """What statement ``j`` adds up for the sum ``n``, each with whether it is negated; nothing where it adds none."""
+    """What statement ``j`` adds up for the sum ``n``, each with whether it is negated; nothing where it adds none, or a
+    number whose opposite its type lacks."""
+    terms, dtype = _added(kernel, n, j), kernel.buffer(kernel.statements[j].dest.buffer).dtype
+    numbers = (x.value for x, negative in terms if negative and isinstance(x, Literal))
+    lacks = DTYPES[dtype].kind != "f" and not all(is_exact(-v, dtype) for v in numbers)
+    return () if lacks else terms
+
+
+def _added(kernel: Kernel, n: int, j: int) -> tuple[tuple[Source, bool], ...]:
+    """The same, whatever the numbers."""
     s = kernel.statements[j]
     if s.accumulate or s.op not in ("add", "sub", "neg"):
         return ()
