@@ -300,7 +300,7 @@ class Facts:
         """What still lies where a fact says after a write from ``low`` to ``high``; of a family of boxes in each."""
         if not self.cuts:
             return []
-        size, inner = self.legality.buffers[f.buffer].bytes, ctx.with_vars(f.over) if f.over else ctx
+        size, inner = self.legality.buffers[f.buffer].bytes, ctx.with_vars(f.over)
         parts = [self.changed(f, box) for box in outside(f, size, low, high, inner)]
         return [p for p in parts if self.layout.apart(p, low, high, ctx)]
 

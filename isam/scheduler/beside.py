@@ -148,11 +148,12 @@ def box_of_strip(tiles: Sequence[Tile]) -> Tile:
 
 
 def _apart(data: Residency, key: Key) -> bool:
-    """Whether tiles lie in a memory by their addresses, one behind the other without gaps."""
+    """Whether tiles lie in a memory by their addresses, one behind the other without gaps, each where room may begin,
+    so that any operand may find it there."""
     memory, tile, form = key
     m, size = data.system.memories[memory], data.fit.units(memory, tile, form)
     plain = m.kind == MANAGED and m.cells is None and not m.row and form is None and bool(tile.shape)
-    exact = prod(tile.shape) * size_of(data.homes.dtype(tile.buffer)) == size and size % m.access == 0
+    exact = prod(tile.shape) * size_of(data.homes.dtype(tile.buffer)) == size and size % max(1, m.align) == 0
     return plain and exact and memory not in data.system.filled and not data.shared(memory)
 
 

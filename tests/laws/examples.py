@@ -137,6 +137,8 @@ HOLDS: dict[str, tuple[str, ...]] = {
         TERMS.format(value="a[i, k] - b[i, k]", where="").replace("  out y", "  out v: f32[M, K]\n  out y")
         + "  forall i < M, k < K\n    v[i, k] = t[i, k]\n",
         TERMS.format(value="a[i, k] - b[i, k]", where="").replace("f32", "i32"),
+        *(TERMS.format(value=f"-(a[i, k] {sign} {other})", where=w)
+          for sign in "+-" for other in ("b[i, k]", "3") for w in ("", " where k <= i")),
     ),
     "negate-sum": (
         *(TERMS.format(value="-a[i, k]", where=w) for w in ("", " where k <= i")),
@@ -305,8 +307,12 @@ REFUSED: dict[str, tuple[str, ...]] = {
     "sum-apart": (
         TERMS.format(value="a[i, k] * b[i, k]", where=""), TERMS.format(value="-a[i, k]", where=""),
         TERMS.format(value="a[i, k] + b[i, k]", where="").replace("+=", "max="),
-        TERMS.format(value="a[i, k] + b[i, k]", where="").replace("in  b", "inout b").replace(
-            "    y[i] +=", "    b[i, k] = b[i, k] * 2\n    y[i] +="),
+        *(TERMS.format(value=value, where="").replace("in  b", "inout b").replace(
+            "    y[i] +=", "    b[i, k] = b[i, k] * 2\n    y[i] +=")
+          for value in ("a[i, k] + b[i, k]", "-(a[i, k] - b[i, k])")),
+        TERMS.format(value="-(a[i, k] * b[i, k])", where=""),
+        TERMS.format(value="a[i, k] - 3", where="").replace("f32", "u8"),
+        TERMS.format(value="-(a[i, k] + -128)", where="").replace("f32", "i8"),
     ),
     "negate-sum": (
         TERMS.format(value="abs(a[i, k])", where=""), TERMS.format(value="a[i, k] - b[i, k]", where=""),

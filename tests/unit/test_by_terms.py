@@ -85,6 +85,16 @@ def test_machines_that_take_one_product(on: str, sign: str) -> None:
     judge(kernel, SIZES, job, 3)
 
 
+@pytest.mark.parametrize("sizes", [SIZES, {"M": 5, "N": 16, "K": 8}])
+def test_what_is_subtracted_together_is_apart_too(sizes: dict[str, int]) -> None:
+    """Also where a cover would take the first product out alone, and be carried out several times as fast so."""
+    text = GATES.replace("+ h[i, k] * u[k, j]", "- (h[i, k] * u[k, j] + x[i, k] * u[k, j])")
+    job = compiled(parse_kernel(text), sizes, simulated("host-avx512"))
+    assert [s.split(" ")[0] for s in job.schedule.cover.steps].count("sum-apart") == 2
+    assert called(job) >= {"fma_sv", "fnma_sv"}
+    judge(parse_kernel(text), sizes, job, 3)
+
+
 def test_a_permission_is_needed() -> None:
     """Terms are not added up in another order where the kernel does not say that they may be."""
     exact = GATES.replace("out   y: f32[M, N]", "out   y: f32[M, N]\n  permits nothing")

@@ -64,11 +64,12 @@ def _as_written(of: Subject) -> bool:
 
 
 def _of_terms(of: Subject) -> bool:
-    """Where the cover takes no steps of its own, and what a statement adds or subtracts is summed up."""
-    made = {s.dest.buffer for s in of.kernel.statements if s.op in ("add", "sub") and not s.accumulate}
-    return not of.cover.steps and any(
-        s.accumulate and s.op == "add" and s.reduces and any(x.buffer in made for x in s.reads)
-        for s in of.kernel.statements
+    """Where something is summed up that a statement adds, subtracts or negates, and the cover takes no steps but such
+    as make a sum per term: it need not take all of them."""
+    made = {s.dest.buffer for s in of.kernel.statements if s.op in ("add", "sub", "neg") and not s.accumulate}
+    sums = (s for s in of.kernel.statements if s.accumulate and s.op == "add" and s.reduces)
+    return all(s.startswith("sum-apart ") for s in of.cover.steps) and any(
+        x.buffer in made for s in sums for x in s.reads
     )
 
 

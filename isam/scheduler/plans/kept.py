@@ -15,7 +15,7 @@ from isam.scheduler.plan import Plan, is_product
 from isam.scheduler.plans.fed import fed
 from isam.scheduler.plans.register import ITERATION, RegisterBlock, axes_of
 from isam.scheduler.routes import Routes
-from isam.system.graph import System
+from isam.system.graph import Memory, System
 
 CALLS = 256  # of a block that has whole rows: all of them are spelled out
 STEP = 512  # of one that is all that a step of a recurrent loop takes
@@ -83,8 +83,8 @@ def _calls(nest: Nest, plan: Plan) -> int:
 
 
 def _wide(nest: Nest, plan: Plan, axis: str) -> int:
-    """How much of an axis a block has."""
-    return min([nest.length(axis), *(n for a, n in plan.order if a == axis)])
+    """How much of an axis a block has, were it not empty."""
+    return max(1, min([nest.length(axis), *(n for a, n in plan.order if a == axis)]))
 
 
 def moved(plan: Plan, system: System) -> float:
@@ -120,6 +120,15 @@ def _tiles(nest: Nest, use: Use) -> int:
     return prod(-(-nest.length(a) // nest.unit(a)) for a in axes_of(use) if a in nest.extents)
 
 
+def _room(nest: Nest, plan: Plan, use: Use, memory: Memory) -> int:
+    """Bytes of a memory that hold a block of a buffer, each tile of which begins where room may."""
+    axes = [a for a in axes_of(use) if a in nest.extents]
+    grain, tile = memory.cell or max(1, memory.align), size_of(use.dtype)
+    for a in axes:
+        tile *= min(nest.unit(a), _wide(nest, plan, a))
+    return -(-tile // grain) * grain * prod(-(-_wide(nest, plan, a) // nest.unit(a)) for a in axes)
+
+
 def _crowded(plan: Plan, system: System) -> float:
     """Tiles for which there is no room while a nest runs, out and in: what goes through all of a block brings back what
     gave way before, and something else gives way for that."""
@@ -130,8 +139,7 @@ def _crowded(plan: Plan, system: System) -> float:
             n, u = _uses(plan, b)[0]
             users, memory = plan.group.users(b), u.homes[0] if u.homes else system.home
             if min(users) <= at <= max(users) and memory != system.home:
-                here = size_of(u.dtype) * prod(_wide(n, plan, a) for a in axes_of(u) if a in n.extents)
-                held[memory] = held.get(memory, 0) + here
+                held[memory] = held.get(memory, 0) + _room(n, plan, u, system.memories[memory])
         over += sum(max(0, size - system.memories[m].capacity) for m, size in held.items())
     tile = max(size_of(u.dtype) * prod(main.unit(a) for a in axes_of(u) if a in main.mapped) for u in main.uses)
     return 2 * over / max(1, tile) * prod(-(-main.length(a) // _wide(main, plan, a)) for a in main.axes)

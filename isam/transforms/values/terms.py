@@ -7,7 +7,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from isam.ir.affine import Affine
-from isam.ir.kernel import Access, Buffer, Domain, Kernel, Literal, Statement
+from isam.ir.dtype import DTYPES
+from isam.ir.kernel import Access, Buffer, Domain, Kernel, Literal, Source, Statement
 from isam.ir.mismatch import Mismatch
 from isam.transforms.edit import (
     Part,
@@ -20,15 +21,17 @@ from isam.transforms.edit import (
     readers,
     splice,
     within_step,
+    written_between,
 )
 from isam.transforms.law import Correspondence, NoSite, Rewrite, Site, Transform
+from isam.transforms.values.fold import is_exact
 
 
 class SumApart(Transform):
-    """A sum of sums is one sum per term; of differences, what is subtracted is negated first."""
+    """A sum of sums is one sum per term; of differences, and of what is negated, terms are negated first."""
 
     law = "sum-apart"
-    equation = "t = p + q; y += t  =>  y += p; y += q   (p - q: y += -q)"
+    equation = "t = p + q; y += t  =>  y += p; y += q   (p - q: y += -q; -(p + q): y += -p; y += -q)"
     needs = frozenset({"reassociates", "rounding"})
     kinds = frozenset({"operation", "escapes"})
     wants = frozenset({"add"})
@@ -40,30 +43,32 @@ class SumApart(Transform):
             for n, s in enumerate(kernel.statements)
             if s.accumulate and s.op == "add"
             for j in made_by(kernel, n, s.sources[0])
-            if kernel.statements[j].op in ("add", "sub") and not kernel.statements[j].accumulate
+            if _terms(kernel, n, j)
         )
 
     def apply(self, kernel: Kernel, site: Site) -> Rewrite:
         n, j = site["sum"], site["terms"]
         if site not in self.sites(kernel):
             raise NoSite(f"'{self.law}' does not apply at {site}")
-        total, terms = kernel.statements[n], kernel.statements[j]
-        read = total.sources[0]
+        total, made = kernel.statements[n], kernel.statements[j]
+        read, taken = total.sources[0], names_in(kernel)
         assert isinstance(read, Access)
-        p, q = (x.substitute(read_as(terms.dest, read)) for x in terms.sources)
-        made, parts = list[Buffer](), list[Part]()
-        if terms.op == "sub" and isinstance(q, Literal):
-            q = Literal(-q.value)
-        elif terms.op == "sub":
-            buffer, at = within_step(kernel, terms, fresh(names_in(kernel), "n"), kernel.buffer(read.buffer).dtype)
-            made.append(buffer)
-            parts.append((replace(terms, dest=at, op="neg", sources=terms.sources[1:]), (j,)))
-            q = replace(read, buffer=buffer.name)
+        buffers, parts, sums = list[Buffer](), list[Part](), list[Part]()
+        for x, negative in _terms(kernel, n, j):
+            term = x.substitute(read_as(made.dest, read))
+            if negative and isinstance(term, Literal):
+                term = Literal(-term.value)
+            elif negative:
+                buffer, at = within_step(kernel, made, fresh(taken, "n"), kernel.buffer(read.buffer).dtype)
+                taken.add(buffer.name)
+                buffers.append(buffer)
+                parts.append((replace(made, dest=at, op="neg", sources=(x,)), (j,)))
+                term = replace(read, buffer=buffer.name)
+            sums.append((replace(total, sources=(term,)), (n,)))
         only = readers(kernel, read.buffer) == (n,)
-        parts += [] if only else [(terms, (j,))]
-        sums = tuple((replace(total, sources=(x,)), (n,)) for x in (p, q))
-        new, origin = splice(kernel, {j: parts, n: sums}, buffers=(*kernel.buffers, *made))
-        meanings = tuple((b.name, f"minus what is subtracted in {terms.dest}") for b in made)
+        parts += [] if only else [(made, (j,))]
+        new, origin = splice(kernel, {j: parts, n: sums}, buffers=(*kernel.buffers, *buffers))
+        meanings = tuple((b.name, f"minus what is subtracted in {made.dest}") for b in buffers)
         return Rewrite(new, Correspondence(origin, buffers=((read.buffer, ()),) if only else (), meanings=meanings))
 
     def sites_for(self, kernel: Kernel, mismatch: Mismatch) -> tuple[Site, ...]:
@@ -132,6 +137,33 @@ class NegatedSum(Transform):
             return ()
         at = mismatch.about("statement")
         return tuple(s for s in self.sites(kernel) if at in (None, s["sum"], s["negated"]))
+
+
+def _terms(kernel: Kernel, n: int, j: int) -> tuple[tuple[Source, bool], ...]:
+    """What statement ``j`` adds up for the sum ``n``, each with whether it is negated; nothing where it adds none, or a
+    number whose opposite its type lacks."""
+    terms, dtype = _added(kernel, n, j), kernel.buffer(kernel.statements[j].dest.buffer).dtype
+    numbers = (x.value for x, negative in terms if negative and isinstance(x, Literal))
+    lacks = DTYPES[dtype].kind != "f" and not all(is_exact(-v, dtype) for v in numbers)
+    return () if lacks else terms
+
+
+def _added(kernel: Kernel, n: int, j: int) -> tuple[tuple[Source, bool], ...]:
+    """The same, whatever the numbers."""
+    s = kernel.statements[j]
+    if s.accumulate or s.op not in ("add", "sub", "neg"):
+        return ()
+    if s.op != "neg":
+        return (s.sources[0], False), (s.sources[1], s.op == "sub")
+    inner = [kernel.statements[m] for m in made_by(kernel, j, s.sources[0])]
+    if not inner or inner[0].accumulate or inner[0].op not in ("add", "sub"):
+        return ()
+    read = s.sources[0]
+    assert isinstance(read, Access)
+    p, q = (x.substitute(read_as(inner[0].dest, read)) for x in inner[0].sources)
+    if inner[0].op == "sub" and buffer_of(q) in written_between(kernel, j, n) | {kernel.statements[n].dest.buffer}:
+        return ()
+    return (p, True), (q, inner[0].op == "add")
 
 
 def _is_box(kernel: Kernel, total: Statement) -> bool:

@@ -66,10 +66,11 @@ STATE = parse_kernel("""kernel state(M, N)
 
 
 @cache
-def machine(setup: int, capacity: str = "64 KiB", issue: int = 1) -> System:
-    """Calls work where a move from home brings their operands, with so many cycles of set-up."""
+def machine(setup: int, capacity: str = "64 KiB", issue: int = 1, align: str = "") -> System:
+    """Calls work where a move from home brings their operands, with so many cycles of set-up. ``align``: where operands
+    of sums begin."""
     cost = f"cost: {{issue: {issue} cycles}}"
-    entries = (instruction("add(J <= 16)", ADD, "homes: [pad]", cost),
+    entries = (instruction("add(J <= 16)", ADD, "homes: [pad]", cost, f"align: {{{align}}}"),
                instruction("keep(J <= 16)", COPY_ROW, "homes: [pad]", cost))  # fmt: skip
     copy = instruction("copy(M, N)", SAME, FREE, f"cost: {{setup: {setup} cycles, bandwidth: 16 B/cycle}}")
     return small("beside", {"pad": f"capacity: {capacity}, align: 16 B"}, ["dram <-> pad"], *entries, copy=copy)
@@ -115,6 +116,14 @@ def test_tiles_that_begin_where_no_access_may_are_not_beside_each_other():
     """Of 28 bytes each, the second would begin within 16."""
     schedule = scheduled(SUM, machine(100), 16, 7)
     assert set(moves(schedule, "dram", "pad").values()) == {16}
+
+
+@pytest.mark.parametrize("kernel", [SUM, IN_PLACE, SHIFTED, STATE])
+@pytest.mark.parametrize("operand", ["A", "D"])
+def test_an_operand_that_asks_for_more_than_its_memory_is_not_beside_another(kernel: Kernel, operand: str):
+    """Of 64 bytes each, the second would begin within 128."""
+    scheduled(kernel, machine(100, align=f"{operand}: 128 B"), 3, 48)
+    assert set(moves(scheduled(SUM, machine(100, align=f"{operand}: 64 B"), 8, 128), "dram", "pad").values()) == {8}
 
 
 def test_a_state_is_brought_once_per_step_at_most():

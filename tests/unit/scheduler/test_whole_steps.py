@@ -24,6 +24,21 @@ ADDED = parse_kernel("""kernel added(M, N)
     forall j < N
       y[i, j] = h[j]
 """)
+REVERSED = parse_kernel("""kernel reversed(M, N)
+  in    x: f32[M, N]
+  inout h: f32[N]
+  loop i < M
+    forall j < N
+      h[j] = h[j] + x[i, N - j - 1]
+""")
+CHAIN = parse_kernel("""kernel chain(M, N)
+  in    x: f32[M, N]
+  in    a: f32[N]
+  inout h: f32[N]
+  loop i < M
+    forall j < N
+      h[j] = ((h[j] + x[i, j]) + (a[j] + a[j])) + (h[j] + a[j])
+""")
 
 
 def test_what_is_the_same_in_every_step_is_brought_once():
@@ -41,7 +56,19 @@ def test_where_there_is_no_room_it_is_brought_again(capacity: str):
     assert sum(moves(schedule, "dram", "pad").values()) > 6
 
 
+@pytest.mark.parametrize("capacity", ["1 KiB", "2 KiB"])
+def test_tiles_that_begin_far_apart_fill_more_room(capacity: str):
+    """Of 64 bytes each, every 256: what a step makes on its way stays where blocks are no larger than that."""
+    schedule = scheduled(CHAIN, machine(100, capacity, align="D: 256 B"), 4, 64)
+    assert set(moves(schedule, "pad", "dram")) == {"h"}
+
+
 def test_steps_of_many_calls_have_loops():
     n = 16 * STEP
     schedule = scheduled(ADDED, machine(100), 2, n)
     assert moves(schedule, "dram", "pad")["a"] >= 2 * 2, "block by block, in every step"
+
+
+@pytest.mark.parametrize("size", [(0, 16), (0, 1), (3, 0), (3, 40)])
+def test_what_is_laid_out_ahead_of_no_steps(size: tuple[int, int]):
+    scheduled(REVERSED, machine(100), *size)
