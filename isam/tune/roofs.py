@@ -12,7 +12,7 @@ from isam.system.graph import System
 from isam.tune.calibrate import Calibration, Measured, Stream
 
 TURNS = 20  # of each measurement: nothing may be quicker than a roof, however busy the machine is
-FREE = ("copy", "cast", "cast_sat", "select")  # no arithmetic
+FREE = ("copy", "cast", "cast_sat", "select", "neg")  # no arithmetic, or a sign that a product takes along
 
 
 @dataclass(frozen=True, slots=True)

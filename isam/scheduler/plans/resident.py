@@ -315,10 +315,10 @@ class Resident:
         return busy
 
     def _tiles(self, nest: Nest, use: Use) -> int:
-        return prod(-(-nest.length(a) // nest.unit(a)) for a in axes_of(use))
+        return prod(-(-nest.length(a) // nest.unit(a)) for a in axes_of(use) if a in nest.extents)
 
     def _bytes(self, nest: Nest, use: Use) -> int:
-        return size_of(use.dtype) * prod(nest.length(a) for a in axes_of(use))
+        return size_of(use.dtype) * prod(nest.length(a) for a in axes_of(use) if a in nest.extents)
 
     @cached_property
     def apart(self) -> float:

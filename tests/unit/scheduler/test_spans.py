@@ -86,7 +86,7 @@ def test_moves_take_what_they_admit():
     job = compiled(KERNEL, {"M": 8, "N": 8, "K": 8}, machine("N <= 8", "N <= 8", "M == 4, N % 4"), check=True)
     assert check_flat(job.schedule) == []
     with pytest.raises(Refused, match="copy takes exactly 4 along i, exactly 8 along j"):
-        compiled(KERNEL, {"M": 8, "N": 6, "K": 8}, machine("N <= 8", "N <= 8", "M == 4, N == 8"))
+        compiled(KERNEL, {"M": 4, "N": 6, "K": 8}, machine("N <= 8", "N <= 8", "M == 4, N == 8"))
 
 
 def test_a_condition_leaves_no_fixed_number():
