@@ -146,7 +146,26 @@ class DryRun:
         return 0 if key is None else -len(self.data.fit.route(self.system.home, key[0], use.dtype) or ())
 
     def _written(self, located: list[list[Located]], places: list[dict[str, Place]], held: set[Key]) -> list[Landed]:
-        """Room for all that the calls write; where there is not, nothing has changed."""
+        """Room for all that the calls write; where there is not, nothing has changed: also what would be written over,
+        and has made room for it, is there again."""
+        if not any(self._overwrites(one, held) for one in located):
+            return self._placed(located, places, held)
+        data, out = self.data, self.scope.out
+        with data.attempt() as since, self.scope.recording() as nodes:
+            landed, state = self._placed(located, places, held), data.state
+        data.state = state
+        data.since.then(since, self.scope.ranges)
+        out.extend(nodes)
+        return landed
+
+    def _overwrites(self, located: list[Located], held: set[Key]) -> bool:
+        """Whether a call writes anew what has its only fresh copy elsewhere, where it need not stay."""
+        copies, holding = self.data.state.copies, self.data.state.holding
+        anew = ((t, key) for u, t, key in located if u.writes and not u.reads)
+        return any(copies[k].dirty and k != key and k not in held for t, key in anew for k in holding(t))
+
+    def _placed(self, located: list[list[Located]], places: list[dict[str, Place]], held: set[Key]) -> list[Landed]:
+        """The same, but for what is written over."""
         step = _Step(self.data.state, set(held))
         try:
             return [w for one, there in zip(located, places, strict=True) for w in self._write(one, there, step)]

@@ -37,7 +37,7 @@ MANY = 8  # blocks of a sum that are tried for what is inside
 def worked_in(groups: Iterable[Group], system: System, routes: Routes) -> Iterator[Memory]:
     """The memories with addresses that calls of some groups work in, or that lie on the way to those that they do, to
     which moves lead from home, and back: those that there is one of."""
-    uses = {(h, u.dtype) for g in groups for n in g.nests for u in n.uses for h in u.homes}
+    uses = dict.fromkeys((h, u.dtype) for g in groups for n in g.nests for u in n.uses for h in u.homes)
     used = {m for h, dtype in uses for m in (h, *(routes.of(system.home, h, dtype) or ())[1:-1])}
     ways = {(m.source, m.target) for m in system.moves}
     for m in system.scratchpads.values():

@@ -181,6 +181,14 @@ def test_strange_ways_are_right(seed: int):
     assert outcome(seed) == "agree"
 
 
+@pytest.mark.parametrize("ways", [0, 30, 118])
+def test_what_is_written_over_is_not_lost_where_no_room_is_found(ways: int):
+    """The only fresh copy of a result, given up for the next one, for which there was no room at first: what is tried
+    again then reads it."""
+    kernel, sizes = random_kernel(7)
+    judge(kernel, sizes, compiled(kernel, sizes, drawn(7), Wayward(ways), check=True), 7)
+
+
 @pytest.mark.parametrize("block", range(4))
 def test_with_moves_of_some_types_schedules_are_right_or_explained(block: int):
     found = Counter(outcome(seed) for seed in range(block, 60, 4))
