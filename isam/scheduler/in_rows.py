@@ -18,7 +18,7 @@ from isam.scheduler.parts import RecurrentLoop, groups_in
 from isam.scheduler.plan import Group, private_axes
 from isam.scheduler.plans.resident import Resident, worked_in
 from isam.scheduler.routes import Routes
-from isam.scheduler.shared_loops import Nests, rename, shareable
+from isam.scheduler.shared_loops import Nests, fresh, rename, shareable
 from isam.system.graph import Memory, System
 
 BLOCKS = "in blocks"
@@ -108,9 +108,9 @@ class _Rows:
                 best.append(min(ways, key=lambda w: w[0], default=(inf, ())))
             seconds, taken = best[-1]
             for g in taken:
-                fresh = g if any(g is h for h in groups) else replace(g, number=next(self.numbers))
-                numbers |= set() if fresh is g else {fresh.number}
-                out.append(fresh)
+                made = g if any(g is h for h in groups) else replace(g, number=next(self.numbers))
+                numbers |= set() if made is g else {made.number}
+                out.append(made)
             without, within = without + sum(map(self._apart, groups)), within + seconds
         return Blocked(tuple(out), self.memory.name, room, frozenset(numbers), (without, within))
 
@@ -179,7 +179,7 @@ class _Rows:
             names = {row: first}
             for a in g.axes:
                 if a != row:
-                    names[a] = next(n for n in _names(a) if n not in taken)
+                    names[a] = fresh(a, taken)
                     taken.add(names[a])
             runs.append(tuple(range(len(nests), len(nests) + len(g.nests))))
             nests += (rename(n, {a: b for a, b in names.items() if a in n.extents}) for n in g.nests)
@@ -196,11 +196,3 @@ class _Rows:
             if self.kernel.buffer(name).role == "temp" and self.users[name] <= inside and not first.reads:
                 out.add(name)
         return frozenset(out)
-
-
-def _names(axis: str) -> Iterator[str]:
-    yield axis
-    number = 2
-    while True:
-        yield f"{axis}_{number}"
-        number += 1

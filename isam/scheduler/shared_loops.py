@@ -147,7 +147,7 @@ def join(
     existing = {a for m in (*group, *behind) for a in m.axes}
     for b in q.axes:
         if b not in names:
-            names[b] = _fresh(b, existing | set(names.values()))
+            names[b] = fresh(b, existing | set(names.values()))
     return rename(q, names)
 
 
@@ -235,7 +235,7 @@ def brought_along(group: Nests, taken: Sequence[Nests], n: Nest, joined: Nest, b
                 mine[free] = names[b]
         for a in g[0].extents:
             if a not in mine:
-                mine[a] = _fresh(a, used | set(mine.values()))
+                mine[a] = fresh(a, used | set(mine.values()))
         out += (rename(p, mine) for p in g)
         used |= set(mine.values())
     return tuple(out)
@@ -257,10 +257,10 @@ def put_between(group: Nests, along: Nests, joined: Nest) -> Nests:
     return group
 
 
-def _fresh(name: str, used: set[str]) -> str:
+def fresh(name: str, used: set[str]) -> str:
     """The name, or one like it that nobody has."""
-    fresh, n = name, 1
-    while fresh in used:
+    found, n = name, 1
+    while found in used:
         n += 1
-        fresh = f"{name}_{n}"
-    return fresh
+        found = f"{name}_{n}"
+    return found

@@ -282,9 +282,10 @@ def crowds(nest: Nest, group: list[Nest]) -> bool:
 
 def again(nest: Nest) -> bool:
     """Whether it is a sum that reads two operands again for other results."""
+    from isam.scheduler.plans.register import axes_of
+
     free = {a for a in nest.axes if a not in nest.reduced and nest.length(a) > 1}
-    read = [{a for row in u.index for a in row.names} for u in nest.uses if not u.writes]
-    return bool(nest.reduced) and sum(not free <= axes for axes in read) > 1
+    return bool(nest.reduced) and sum(not u.writes and not free <= axes_of(u) for u in nest.uses) > 1
 
 
 def idles(system: System, nest: Nest, group: list[Nest]) -> bool:
