@@ -19,6 +19,7 @@ from isam.diagnostics import InternalError, IsamError, as_path, fail
 from isam.garbage import seldom
 from isam.ir.kernel import Kernel
 from isam.ir.mapping import Cover
+from isam.ir.table import Table
 from isam.system.graph import System
 
 
@@ -70,6 +71,7 @@ def _cover(job: Job) -> None:
     answer = answer or first  # what cannot be scheduled says why
     if not isinstance(answer, Cover):
         raise Refused("uncovered", job.original, answer, emptied(job.original, job.sizes))
+    offered = offered.without(_absent(job.system) - set(demanded))  # nothing equivalent is looked for with those
     job.cover, job.offered = answer, offered
     barred = job.barred or NOTHING
     others = [job.deciding(cover, job.kernel, offered, job.trace, require=demanded, ahead=ahead, barred=barred)
@@ -84,12 +86,17 @@ def _in_parts(cover: Cover) -> set[str]:
 
 def _beyond(cover: Cover, system: System) -> set[str]:
     """The instructions of a cover that the CPU does not have, where code for one is made."""
+    return {m.instruction.name for m in cover.mappings} & _absent(system)
+
+
+def _absent(system: System) -> set[str]:
+    """The instructions that the CPU does not have, where code for one is made."""
     from isam.system.features import lacking
 
     if system.backend != "llvm":
         return set()
     have = system.target.features if system.target else None
-    return {m.instruction.name for m in cover.mappings if m.instruction.needs and lacking(m.instruction.needs, have)}
+    return {n for n, needs in Table.of(system.instructions).needing.items() if lacking(needs, have)}
 
 
 def _schedule(job: Job) -> None:

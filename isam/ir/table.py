@@ -6,7 +6,8 @@ without reading their bodies: the element types that they need.
 
 from __future__ import annotations
 
-from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Hashable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Protocol
 
 from isam.ir.instruction import Instruction
@@ -17,7 +18,8 @@ KINDS = 64  # of kernels for which the instructions of a machine are remembered
 
 class Unread(Protocol):
     """An instruction that is a text still. ``types``, ``calls``: element types and operations that a kernel must have
-    for it to fit; ``sets``: it may set configuration registers, and then it need not compute."""
+    for it to fit; ``sets``: it may set configuration registers, and then it need not compute; ``needs``: features of a
+    CPU without which it cannot run."""
 
     @property
     def types(self) -> frozenset[str]: ...
@@ -27,6 +29,9 @@ class Unread(Protocol):
 
     @property
     def sets(self) -> bool: ...
+
+    @property
+    def needs(self) -> tuple[str, ...]: ...
 
     def read(self) -> Instruction:
         """The same value each time. Raises ``IsamError`` when the text is wrong."""
@@ -75,6 +80,11 @@ class Table(Mapping[str, Instruction]):
         found = self._held[name]
         return bool(self[name].body.body) if isinstance(found, Instruction) or found.sets else True
 
+    @cached_property
+    def needing(self) -> Mapping[str, tuple[str, ...]]:
+        """Of instructions that some CPUs do not have, the features that they need. Reads none of them."""
+        return {n: i.needs for n, i in self._held.items() if i.needs}
+
     def setters(self) -> tuple[str, ...]:
         """The instructions that set configuration registers."""
         return tuple(n for n, i in self._held.items() if i.sets and self[n].sets)
@@ -93,7 +103,7 @@ class Some(Sequence[Instruction]):
     def __init__(self, table: Table, names: Sequence[str], spacing: Spacing = TOGETHER):
         self.table, self.names, self.spacing = table, tuple(names), spacing
         self.fit: dict[Hashable, tuple[Instruction, ...]] = {}
-        self._fewer: dict[Hashable, Some] = {}  # see ``that_may_fit``
+        self._fewer: dict[Hashable, Some] = {}  # see ``without`` and ``that_may_fit``
 
     def __getitem__(self, at: Any) -> Any:
         if isinstance(at, slice):
@@ -103,18 +113,21 @@ class Some(Sequence[Instruction]):
     def __len__(self) -> int:
         return len(self.names)
 
-    def without(self, names: Container[str]) -> Some:
-        return Some(self.table, [n for n in self.names if n not in names], self.spacing)
+    def without(self, names: Collection[str]) -> Some:
+        return self._some(frozenset(names), lambda: [n for n in self.names if n not in names]) if names else self
 
     def that_may_fit(self, dtypes: frozenset[str], operations: frozenset[str]) -> Some:
         """Without those that a kernel of these element types and operations cannot use, as far as that is known without
         reading."""
-        key = dtypes, operations
+        fit = self.table.may_fit
+        return self._some((dtypes, operations), lambda: [n for n in self.names if fit(n, dtypes, operations)])
+
+    def _some(self, key: Hashable, names: Callable[[], list[str]]) -> Some:
+        """Some of these, the same value each time."""
         if key not in self._fewer:
             if len(self._fewer) >= KINDS:
                 self._fewer.clear()
-            some = [n for n in self.names if self.table.may_fit(n, dtypes, operations)]
-            self._fewer[key] = Some(self.table, some, self.spacing)
+            self._fewer[key] = Some(self.table, names(), self.spacing)
         return self._fewer[key]
 
 

@@ -9,7 +9,7 @@ from isam.ir.instruction import Instruction
 from isam.system.bodies import NO_STATEMENT, ROLES, functions_in, types_in
 from isam.system.families import Entry
 from isam.system.faults import Faults
-from isam.system.source import Mapping
+from isam.system.source import Mapping, Scalar, Sequence
 
 
 class Described:
@@ -26,6 +26,14 @@ class Described:
         if self._calls is None:
             self._calls = functions_in(self._entry.rest("body", NO_STATEMENT))
         return self._calls
+
+    @cached_property
+    def needs(self) -> tuple[str, ...]:
+        if not isinstance(self._entry.given, Mapping) or self._entry.given.get("needs") is None:
+            return ()
+        assert isinstance(self._entry.node, Mapping)  # filled in as it is written
+        found = self._entry.node.get("needs")
+        return tuple(n.text for n in (found.items if isinstance(found, Sequence) else (found,)) if isinstance(n, Scalar))
 
     def read(self) -> Instruction:
         return self._made

@@ -179,6 +179,12 @@ def _expanded(of: Subject) -> Iterator[Steps]:
     yield from expanded(of.kernel, of.cover, of.offered)
 
 
+def _widened(of: Subject) -> Iterator[Steps]:
+    from isam.compiler.offers.widened import widened
+
+    yield widened(of.kernel, of.cover, of.offered)
+
+
 def _split(of: Subject) -> Iterator[Steps]:
     from isam.compiler.offers.splits import split_sums
 
@@ -208,6 +214,8 @@ OFFERS = (
           _as_written, _quicker, "the first of those for sums: what takes longer than it is not scheduled any more"),
     Offer("expanded", "bytes are taken with or without a sign, what is added to a factor leaves the sum",
           _of_bytes, _expanded, "beside `quicker`: the other one for an instruction that does more in a cycle"),
+    Offer("widened", "bytes are made words ahead, for an instruction that sums products of words",
+          _of_bytes, _widened, "after `expanded`: bytes as they are take less room than words made of them"),
     Offer("longer", "an inner axis that leaves some of a call's groups empty is one with the axis around it",
           _as_written, _longer, "after `quicker`, which puts axes together for its own instruction, too"),
     Offer("partial", "sums across the lanes of a vector are partial sums in lanes, added up once, at the end",

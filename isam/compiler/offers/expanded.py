@@ -7,7 +7,7 @@ a factor and is the same in every step of a sum leaves it. Whether that pays, sc
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -55,8 +55,8 @@ def _further(way: Way, sums: Sequence[tuple[int, Instruction]], offered: Sequenc
 
     kernel = way.kernel
     for n, own in sums:
-        types = [kernel.buffer(f.buffer).dtype for f in _bytes(kernel, n)]
-        found = _taking(offered, kernel, types, kernel.buffer(kernel.statements[n].dest.buffer).dtype)
+        types = [kernel.buffer(f.buffer).dtype for f in narrow_factors(kernel, n)]
+        found = taking(offered, kernel, types, kernel.buffer(kernel.statements[n].dest.buffer).dtype)
         able = sorted((i for i in found if rate(i) >= TIMES * rate(own)), key=rate, reverse=True)
         if able:
             (m,) = product_of(kernel, n)
@@ -77,7 +77,7 @@ def _onto(way: Way, own: Instruction, offered: Sequence[Instruction]) -> None:
     from isam.transforms.law import Site
     from isam.transforms.values.rebase import Rebase
 
-    kernel, found = way.kernel, _bytes(way.kernel, way.at)
+    kernel, found = way.kernel, narrow_factors(way.kernel, way.at)
     if len(found) < 2:
         raise StepRefused
     types, added = [kernel.buffer(f.buffer).dtype for f in found], any(f.added for f in found)
@@ -85,19 +85,19 @@ def _onto(way: Way, own: Instruction, offered: Sequence[Instruction]) -> None:
     order = sorted((0, 1), key=lambda k: found[k].buffer in fixed)  # what is summed of the other one is made once then
     tries = [(k, [BYTES[t] if i == k else t for i, t in enumerate(types)]) for k in order]
     result = kernel.buffer(kernel.statements[way.at].dest.buffer).dtype
-    asis = max((speed(i) for i in _taking(offered, kernel, types, result)), default=0.0)
-    speeds = [max((speed(i) for i in _taking(offered, kernel, t, result)), default=0.0) for _, t in tries]
+    asis = max((speed(i) for i in taking(offered, kernel, types, result)), default=0.0)
+    speeds = [max((speed(i) for i in taking(offered, kernel, t, result)), default=0.0) for _, t in tries]
     best = max(speeds)
     if max(asis if added else 0.0, best) < SOONER * speed(own) or (not added and best < SOONER * asis):
         raise StepRefused
     if best >= SOONER * asis:
         way.take(Rebase(), Site.of(statement=found[tries[speeds.index(best)][0]].cast), late=True)
-    _expand(way)
-    _apart(way)
-    _begun(way)
+    taken_out(way)
+    apart(way)
+    begun(way)
 
 
-def _expand(way: Way) -> None:
+def taken_out(way: Way) -> None:
     """Takes what is the same in every step out of the sum, of one factor after the other."""
     from isam.compiler.offers.way import StepRefused
     from isam.transforms.values.expand import Expand
@@ -109,7 +109,7 @@ def _expand(way: Way) -> None:
         raise StepRefused
 
 
-def _apart(way: Way) -> None:
+def apart(way: Way) -> None:
     """Nothing else reads what the factors are widened to."""
     from isam.transforms.edit import readers
     from isam.transforms.factor import product_of
@@ -123,7 +123,7 @@ def _apart(way: Way) -> None:
                 way.take(Duplicate(), Site.of(buffer=x.buffer, readers=(m,)), late=True)
 
 
-def _begun(way: Way) -> None:
+def begun(way: Way) -> None:
     """What is added to the sum first begins it, where it began with zero."""
     from isam.transforms.statements.fission import Fusion
     from isam.transforms.values.fold import FOLDS, Fold, zero_added
@@ -139,15 +139,15 @@ def _begun(way: Way) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Factor:
-    """A factor of a sum: the buffer of bytes that statement ``cast`` widens, whether something is ``added`` to it."""
+    """A factor of a sum: the buffer that statement ``cast`` widens, whether something is ``added`` to that."""
 
     buffer: str
     cast: int
     added: bool
 
 
-def _bytes(kernel: Kernel, n: int) -> list[Factor]:
-    """The factors of a sum of products that are bytes."""
+def narrow_factors(kernel: Kernel, n: int, narrow: Container[str] = BYTES) -> list[Factor]:
+    """The factors of a sum of products that are bytes, or numbers of other dtypes."""
     from isam.transforms.edit import made_by
     from isam.transforms.factor import product_of
 
@@ -157,21 +157,21 @@ def _bytes(kernel: Kernel, n: int) -> list[Factor]:
             at, added = made_by(kernel, m, x), False
             if at and kernel.statements[at[0]].op in ("add", "sub"):
                 made = (made_by(kernel, at[0], y) for y in kernel.statements[at[0]].sources)
-                at, added = next((f for f in made if f and _of_byte(kernel, f[0])), ()), True
-            if at and (name := _of_byte(kernel, at[0])):
+                at, added = next((f for f in made if f and _cast_of(kernel, f[0], narrow)), ()), True
+            if at and (name := _cast_of(kernel, at[0], narrow)):
                 out.append(Factor(name, at[0], added))
     return out
 
 
-def _of_byte(kernel: Kernel, i: int) -> str:
-    """The buffer of bytes of which a statement is a cast; '' where it is none."""
+def _cast_of(kernel: Kernel, i: int, narrow: Container[str]) -> str:
+    """The buffer of such a dtype of which a statement is a cast; '' where it is none."""
     s = kernel.statements[i]
     x = s.sources[0]
-    fits = s.op == "cast" and isinstance(x, Access) and kernel.buffer(x.buffer).dtype in BYTES
+    fits = s.op == "cast" and isinstance(x, Access) and kernel.buffer(x.buffer).dtype in narrow
     return x.buffer if fits and isinstance(x, Access) else ""
 
 
-def _taking(
+def taking(
     offered: Sequence[Instruction], kernel: Kernel, factors: Sequence[str], result: str
 ) -> Iterator[Instruction]:
     """The instructions that sum products of such factors."""

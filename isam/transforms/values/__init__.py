@@ -13,6 +13,7 @@ from isam.transforms.values.join import Join
 from isam.transforms.values.monotone import MONOTONE
 from isam.transforms.values.nest import NEST_SUMS
 from isam.transforms.values.rebase import Rebase
+from isam.transforms.values.split_cast import SplitCast
 from isam.transforms.values.terms import TERMS
 from isam.transforms.values.widen import Widen
 
@@ -33,5 +34,6 @@ LAWS: tuple[Transform, ...] = (
     *BILINEAR,
     Expand(),
     Rebase(),
+    SplitCast(),
 )
 """In the order in which the search offers them."""
