@@ -1,6 +1,6 @@
 """Code from descriptions for other CPUs, run on this one: the few instructions that they tell LLVM by name are carried
 out by functions written from the manuals (Arm Architecture Reference Manual for A-profile, DDI 0487, C7.2; Intel SDM
-volume 2, TILELOADD, TILESTORED, TILEZERO, TDPBSSD and its like, TDPBF16PS)."""
+volume 2, VPDPBUSD, TILELOADD, TILESTORED, TILEZERO, TDPBSSD and its like, TDPBF16PS)."""
 
 from __future__ import annotations
 
@@ -12,22 +12,26 @@ from unittest import mock
 from isam.codegen.llvm import machine
 from isam.system import features
 
-SIGNS = {"sdot": ("sext", "sext"), "udot": ("zext", "zext"), "usdot": ("zext", "sext")}
+SIGNS = {"sdot": ("sext", "sext"), "udot": ("zext", "zext"), "usdot": ("zext", "sext"), "vpdpbusd": ("zext", "sext")}
+LANES = {"vpdpbusd": 8}  # of 32 bits; Arm's have four
 TILE_SIGNS = {"s": "sext", "u": "zext"}
-NAMED = re.compile(r"@llvm\.(?:aarch64\.neon\.(\w+)\.v4i32\.v16i8|x86\.(ldtilecfg|tile\w+|tdp\w+))\b")
+NAMED = re.compile(r"@llvm\.(?:aarch64\.neon\.(\w+)\.v4i32\.v16i8|x86\.(?:avx512\.)?(vpdpbusd(?=\.256)|ldtilecfg|tile\w+|tdp\w+))"
+                   r"(?:\.256)?\b")  # fmt: skip
 
 
 def dot(name: str) -> str:
-    """SDOT, UDOT and USDOT: in each lane of 32 bits the products of four bytes are added to what is there."""
+    """SDOT, UDOT, USDOT and VPDPBUSD: in each lane of 32 bits the products of four bytes are added to what is there."""
     a, b = SIGNS[name]
-    lines = [f"define internal <4 x i32> @emulated.{name}(<4 x i32> %c, <16 x i8> %a, <16 x i8> %b) {{",
-             f"%x = {a} <16 x i8> %a to <16 x i32>", f"%y = {b} <16 x i8> %b to <16 x i32>",
-             "%p = mul <16 x i32> %x, %y", "%s0 = add <4 x i32> %c, zeroinitializer"]  # fmt: skip
+    lanes = LANES.get(name, 4)
+    sums, given, wide = f"<{lanes} x i32>", f"<{4 * lanes} x i8>", f"<{4 * lanes} x i32>"
+    lines = [f"define internal {sums} @emulated.{name}({sums} %c, {given} %a, {given} %b) {{",
+             f"%x = {a} {given} %a to {wide}", f"%y = {b} {given} %b to {wide}",
+             f"%p = mul {wide} %x, %y", f"%s0 = add {sums} %c, zeroinitializer"]  # fmt: skip
     for n in range(4):
-        at = ", ".join(f"i32 {4 * lane + n}" for lane in range(4))
-        lines += [f"%q{n} = shufflevector <16 x i32> %p, <16 x i32> poison, <4 x i32> <{at}>",
-                  f"%s{n + 1} = add <4 x i32> %s{n}, %q{n}"]  # fmt: skip
-    return "\n".join([*lines, "ret <4 x i32> %s4", "}"])
+        at = ", ".join(f"i32 {4 * lane + n}" for lane in range(lanes))
+        lines += [f"%q{n} = shufflevector {wide} %p, {wide} poison, {sums} <{at}>",
+                  f"%s{n + 1} = add {sums} %s{n}, %q{n}"]  # fmt: skip
+    return "\n".join([*lines, f"ret {sums} %s4", "}"])
 
 
 def tile(name: str) -> str:

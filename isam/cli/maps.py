@@ -30,7 +30,7 @@ READING: dict[str, tuple[Part, ...]] = {
          "offers/ offers/subject offers/way offers/partial offers/splits offers/longer offers/hoisted "
          "offers/in_blocks offers/carried "
          "offers/again offers/temporaries offers/lying offers/by_themselves offers/aside offers/by_terms "
-         "offers/quicker offers/fuller offers/expanded"),
+         "offers/quicker offers/fuller offers/expanded offers/widened"),
         ("Which schedule is taken", "variants alternatives"),
         ("What callers hold", "function keys report"),
         ("Whether it can be, and whose fault it is", "feasible own alone smallest programs"),

@@ -100,6 +100,16 @@ def steps(*lines: str, a: str = "f32", y: str = "f32", extra: str = "") -> str:
 WIDER = steps("t[i] = max(a[i], b[i])", "y[i] = {y}(t[i])", a="{a}", y="{y}")
 SHORT = steps("p[i] = {m}(a[i])", "q[i] = {m}(b[i])", "t[i] = p[i] * q[i]", "y[i] = {y}(t[i])", a="{a}", y="{y}")
 TWO_CASTS = steps("p[i] = {m}(a[i])", "y[i] = {y}(p[i])", a="{a}", y="{y}")
+CAST_BEFORE = """kernel k(M)
+  in  a: i8[{a}]
+  out y: i32[M]
+  forall i < M{where}
+    p[i] = i16(a[{at}])
+  forall i < M{where}
+    y[i] = i32(p[i])
+  forall i < M
+    y[i] = i32(a[{a} - 1 - i])
+"""
 CHOSEN = steps("c[i] = a[i] {sign} b[i]", "y[i] = select(c[i], {yes})")
 SCALED = steps("t[i] = a[i] {by}", "s[i] = b[i] {by}", "y[i] = {op}(t[i], s[i])")
 PUSHED = steps("t[i] = {op}(a[i], b[i])", "y[i] = t[i] {by}")

@@ -54,6 +54,7 @@ from tests.laws.example_kernels import (
 from tests.laws.example_loops import LOOPS_HOLD, LOOPS_REFUSED
 from tests.laws.example_values import (
     BYTES,
+    CAST_BEFORE,
     CHOSEN,
     CONVERTED,
     EXPS,
@@ -123,6 +124,19 @@ HOLDS: dict[str, tuple[str, ...]] = {
         WIDER.format(a="i8", y="i16").replace("max(a[i], b[i])", "a[i] + b[i]"),
         WIDER.format(a="u8", y="i32").replace("in  a", "inout a").replace("    t[i]", "    a[i] = a[i] * 3\n    t[i]")
         .replace("y[i] = i32(t[i])", "y[i] = i32(a[i])"),
+    ),
+    "split-cast": (
+        BYTES.format(a="i8", b="u8"), BYTES.format(a="u8", b="i8").replace("in  b", "const b"),
+        WIDER.format(a="i8", y="i32").replace("max(a[i], b[i])", "a[i] + b[i]"),
+        WIDER.format(a="u8", y="i32").replace("in  a", "inout a").replace("    t[i]", "    a[i] = a[i] * 3\n    t[i]")
+        .replace("y[i] = i32(t[i])", "y[i] = i32(a[i])"),
+        WIDER.format(a="f16", y="f64"), WIDER.format(a="i16", y="f64"),
+        SHORT.format(a="i8", m="i32", y="i64").replace("i32(b[i])", "i32(a[i])"),
+        *(SHORT.format(a="i8", m=m, y="i32").replace("t[i] = p[i] * q[i]", s).replace("i32(t[i])", "i32(a[i])")
+          for m in ("i16", "i32", "u8") for s in ("t[i] = p[i] * q[i]", "p[i] = p[i] * q[i]\n    t[i] = p[i]")),
+        *(CAST_BEFORE.format(a=a, at=at, where=w) for a, at, w in (
+            ("M", "i", ""), ("M + 1", "i", ""), ("M", "M - 1 - i", ""), ("M", "i", " where i >= 1"))),
+        steps("y[i] = i32(a[i])", "p[i] = i16(a[i])", "y[i] = y[i] + i32(p[i])", a="i8", y="i32"),
     ),
     "expand": (
         SHIFTED.format(more="+ 3", where=""), SHIFTED.format(more="- 3", where=" where k <= i"),
@@ -300,6 +314,10 @@ REFUSED: dict[str, tuple[str, ...]] = {
         TWO_CASTS.format(a="i32", m="i16", y="i32"), TWO_CASTS.format(a="f32", m="bf16", y="f32"),
         TWO_CASTS.format(a="i32", m="f32", y="f64"), TWO_CASTS.format(a="i8", m="u8", y="i32"),
         TWO_CASTS.format(a="u8", m="i8", y="i32"),
+    ),
+    "split-cast": (
+        WIDER.format(a="i8", y="u8"), WIDER.format(a="i8", y="i16"), TWO_CASTS.format(a="i32", m="i8", y="i16"),
+        WIDER.format(a="f16", y="i32"), WIDER.format(a="i64", y="f64"),
     ),
     "rebase": (
         WIDER.format(a="i8", y="f32"), WIDER.format(a="i16", y="i32"), TWO_CASTS.format(a="i8", m="u8", y="i8"),
