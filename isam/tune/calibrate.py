@@ -27,7 +27,7 @@ from isam.ir.instruction import Instruction, Narrow
 from isam.ir.kernel import Buffer
 from isam.runtime.external import Externals
 from isam.runtime.linking import features, initialised, link, target_machine
-from isam.system.features import demand
+from isam.system.features import demand, lacking
 from isam.system.graph import COUNTED, System
 from isam.tune.memory import beyond, random_room
 
@@ -99,6 +99,10 @@ class Calibration:
         """Those between registers, each in its widest form."""
         out = [i for i in self.system.compute if not any(h.kind != COUNTED for h in self._memories(i))]
         return [i for i in out if i.body.arguments and all(b.dtype != ANY for b in i.body.arguments)]
+
+    def runnable(self) -> list[Instruction]:
+        """Those of them that this CPU has."""
+        return [i for i in self.instructions() if not lacking(i.needs)]
 
     def measure(self, i: Instruction) -> Measured:
         """Cycles of one instruction."""

@@ -29,7 +29,8 @@ class Roofs:
 def roofs(system: System) -> Roofs:
     """Measures them, in about a second. Raises :class:`IsamError` where code for the machine does not run here."""
     c = Calibration(system, TURNS)
-    return Roofs(c.clock, rates(c, (c.measure(i) for i in multiplying(c))), reads(c, c.streams()))
+    able = c.runnable()
+    return Roofs(c.clock, rates(c, (c.measure(i) for i in multiplying(c) if i in able)), reads(c, c.streams()))
 
 
 def multiplying(c: Calibration) -> list[Instruction]:

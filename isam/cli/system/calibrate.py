@@ -54,7 +54,7 @@ def calibrate(system: SYSTEM = "host", instruction: ONLY = "*", output: OUT = No
         raise fail("cli-file", f"cannot write {output}: it is there already", hint="name another file, or remove it")
     s = load_system(system)
     c = Calibration(s)
-    chosen = [i for i in c.instructions() if fnmatch(i.name, instruction)]
+    chosen = [i for i in c.runnable() if fnmatch(i.name, instruction)]
     if not chosen:
         raise fail("calibrate-none", f"no instruction between registers of '{s.name}' is called '{instruction}'",
                    hint="isam system show lists them")  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -145,3 +146,13 @@ def test_machines_that_do_not_run_here_are_refused(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("isam.system.features.host_features", lambda: frozenset())
     with pytest.raises(IsamError, match="which this CPU lacks"):
         Calibration(load_system("host-avx2"))
+
+
+def test_what_this_cpu_lacks_is_not_measured(host: Calibration, monkeypatch: pytest.MonkeyPatch) -> None:
+    """LLVM ends the process where it finds no code for an instruction."""
+    given = host.runnable()
+    assert not any(lacking(i.needs) for i in given)
+    some = next(i for i in given if i.name == "add_vv_f32")
+    told = replace(some, needs=("no-such-feature",))
+    monkeypatch.setattr(host, "instructions", lambda: [told, *(i for i in given if i is not some)])
+    assert {i.name for i in given} - {i.name for i in host.runnable()} == {"add_vv_f32"}
