@@ -15,8 +15,8 @@ from isam.system import features
 SIGNS = {"sdot": ("sext", "sext"), "udot": ("zext", "zext"), "usdot": ("zext", "sext"), "vpdpbusd": ("zext", "sext")}
 LANES = {"vpdpbusd": 8}  # of 32 bits; Arm's have four
 TILE_SIGNS = {"s": "sext", "u": "zext"}
-NAMED = re.compile(r"@llvm\.(?:aarch64\.neon\.(\w+)\.v4i32\.v16i8|x86\.(?:avx512\.)?(vpdpbusd(?=\.256)|ldtilecfg|tile\w+|tdp\w+))"
-                   r"(?:\.256)?\b")  # fmt: skip
+NAMED = re.compile(r"@llvm\.(?:aarch64\.neon\.(\w+)\.v4i32\.v16i8|"
+                   r"x86\.(?:avx512\.)?(vpdpbusd(?=\.256)|ldtilecfg|tile\w+|tdp\w+))(?:\.256)?\b")  # fmt: skip
 
 
 def dot(name: str) -> str:

@@ -27,13 +27,14 @@ class Described:
             self._calls = functions_in(self._entry.rest("body", NO_STATEMENT))
         return self._calls
 
-    @cached_property
+    @property
     def needs(self) -> tuple[str, ...]:
         if not isinstance(self._entry.given, Mapping) or self._entry.given.get("needs") is None:
             return ()
         assert isinstance(self._entry.node, Mapping)  # filled in as it is written
         found = self._entry.node.get("needs")
-        return tuple(n.text for n in (found.items if isinstance(found, Sequence) else (found,)) if isinstance(n, Scalar))
+        several = found.items if isinstance(found, Sequence) else (found,)
+        return tuple(n.text for n in several if isinstance(n, Scalar))
 
     def read(self) -> Instruction:
         return self._made

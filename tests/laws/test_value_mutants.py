@@ -54,7 +54,7 @@ MUTANTS = [
     ("values.rebase", "rebase", 'wide.kind == "i" and wide.bits > 8', "True"),
     ("values.split_cast", "split-cast", " and holds(d, ends[1])", ""),
     ("values.split_cast", "split-cast", 'not in ("in", "const")', '== "temp"'),
-    ("values.split_cast", "split-cast", ", writers(kernel, b.name)) == (\"temp\", dtype, (n,))", ") == (\"temp\", dtype)"),
+    ("values.split_cast", "split-cast", ', writers(kernel, b.name)) == ("temp", dtype, (n,))', ') == ("temp", dtype)'),
     ("values.split_cast", "split-cast", "(\"temp\", dtype, (n,))", "(\"temp\", b.dtype, (n,))"),
     ("values.split_cast", "split-cast", " and b.shape == kernel.buffer(given).shape", ""),
     ("values.split_cast", "split-cast", "is_full_box(kernel, s) and", ""),

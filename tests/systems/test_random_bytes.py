@@ -1,5 +1,5 @@
 """Random sums of products of bytes, with zero points, windows and batches, compiled for this CPU's vectors: bit for bit
-the interpreter's. ``python -m tests.systems.test_random_bytes FIRST LAST`` looks at more of them."""
+the interpreter's. ``python -m tests.systems.test_random_bytes FIRST LAST [MACHINE]`` looks at more of them."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from isam.ir.interp import run
 from isam.system.features import lacking
 from tests.laws.judges import random_numbers
 
-NEEDS = ("avx512vnni", "avx512bw", "avx512vl", "avx512dq")
-pytestmark = pytest.mark.skipif(bool(lacking(NEEDS)), reason=f"this CPU lacks {', '.join(lacking(NEEDS))}")
+NEEDS = {"host-avx512": ("avx512vnni", "avx512bw", "avx512vl", "avx512dq"), "host-avx2": ("avx2", "fma", "f16c")}
 
 PLAIN = ("[M, K]", "i, k", "[K, N]", "k, j", "[M, N]", "i, j", "", "")
 SHAPES = {  # of A, its index, B and C likewise, what is summed besides and where
@@ -57,23 +56,28 @@ def drawn(seed: int) -> tuple[str, dict[str, int]]:
     return text, {"M": r.choice((1, 2, 5, 16, 33)), "N": r.choice((3, 16, 40, 64)), "K": r.choice((4, 7, 32, 65))}
 
 
-def tried(seed: int) -> set[str]:
+def tried(seed: int, on: str) -> set[str]:
     """Compiles and calls it. Returns the laws of the steps that were taken."""
     text, sizes = drawn(seed)
     kernel = isam.parse(text)
     arrays = random_numbers(kernel.with_sizes(sizes), seed)
-    f = isam.compile(kernel, on="host-avx512", sizes=sizes)
+    f = isam.compile(kernel, on=on, sizes=sizes)
     got, want = f(**arrays), run(kernel.with_sizes(sizes), arrays)["C"]
     assert got.dtype == numpy_dtype(f.artifact.arguments[-1].dtype)
     np.testing.assert_array_equal(got, want, err_msg=f"{sizes}\n{text}")
-    return {s.split()[0] for s in f.mapping.steps} & {"rebase", "expand"}
+    return {s.split()[0] for s in f.mapping.steps} & {"rebase", "expand", "split-cast"}
 
 
-def test_random_sums_of_products() -> None:
-    seen = Counter(law for seed in range(24) for law in tried(seed))
-    assert min(seen["rebase"], seen["expand"]) >= 3
+@pytest.mark.parametrize("on", NEEDS)
+def test_random_sums_of_products(on: str) -> None:
+    if missing := lacking(NEEDS[on]):
+        pytest.skip(f"this CPU lacks {', '.join(missing)}")
+    seen = Counter(law for seed in range(24) for law in tried(seed, on))
+    words = on == "host-avx2" and lacking(["avxvnni"])
+    assert min(seen["split-cast" if words else "rebase"], seen["expand"]) >= 3, seen
 
 
 if __name__ == "__main__":
-    found = Counter(law for n in range(*map(int, sys.argv[1:3])) for law in tried(n))
+    machine = sys.argv[3] if len(sys.argv) > 3 else "host-avx512"
+    found = Counter(law for n in range(*map(int, sys.argv[1:3])) for law in tried(n, machine))
     print(f"none wrong; steps: {dict(found)}")

@@ -1,8 +1,8 @@
 """Products of bytes for instructions that sum products of words: VPMADDWD, where nothing sums those of bytes exactly.
 
 Each factor is made an array of words ahead: a constant one when it is bound, another one once for all rows or columns
-that it is multiplied with. What is added to a factor leaves the sum first, as for products of bytes as they are. Whether
-that pays, schedules tell.
+it is multiplied with. What is added to a factor leaves the sum first, as it does for instructions that take bytes.
+Whether that pays, schedules tell.
 """
 
 from __future__ import annotations
