@@ -208,7 +208,7 @@ def test_an_operand_wider_than_a_lane_is_refused(tmp_path):
 
     shutil.copytree(Path(load_system("host-avx512").source).parent, tmp_path / "x86")
     part = tmp_path / "x86" / "vnni.yaml"
-    for old, new in (("dot4_{T}(J <= 16, P <= 4)", "dot4_{T}(J <= 16, P <= 8)"), ("P <= 4)", "P)")):
+    for old, new in (("dot4_{T}(J <= {L}, P <= 4)", "dot4_{T}(J <= {L}, P <= 8)"), ("P <= 4)", "P)")):
         part.write_text((Path(load_system("host-avx512").source).parent / "vnni.yaml").read_text().replace(old, new))
         with pytest.raises(isam.IsamError, match=r"'A' of 'dot4_u8_i8' does not fit lanes of 4 B in 'g'"):
             load_system(tmp_path / "x86" / "host-avx512.yaml")
@@ -226,9 +226,9 @@ def test_templates_move_groups_where_lanes_hold_them(tmp_path, old, new, says):
 
     folder = Path(load_system("host-avx512").source).parent
     shutil.copytree(folder, tmp_path / "x86")
-    text = (folder / "vnni.yaml").read_text()
+    text = (folder / "groups.yaml").read_text()
     assert old in text
-    (tmp_path / "x86" / "vnni.yaml").write_text(text.replace(old, new))
+    (tmp_path / "x86" / "groups.yaml").write_text(text.replace(old, new))
     with pytest.raises(isam.IsamError) as e:
         load_system(tmp_path / "x86" / "host-avx512.yaml")
     assert any(says in d.message for d in e.value.diagnostics), e.value
