@@ -262,8 +262,9 @@ class BlockCosts:
             traffic = (ins + outs) / calls + lines
             return waste * (traffic + ITERATION / calls)
         if self.fed is None:
-            waited = 1 + self.alone * (NEVER_FULL * self.chain / calls - 1)  # for the sum that a call adds to
-            busy = max(1.0, NEVER_FULL * ins / calls, waited)
+            busy = max(1.0, NEVER_FULL * ins / calls)
+            if len(self._read) > 1:  # else what is read takes longer, or others beside it do
+                busy = max(busy, 1 + self.alone * (NEVER_FULL * self.chain / calls - 1))  # waits for the sum it adds to
         else:
             busy = self.fed.per_call(together(self.nest, per), calls, self.rounds)
         latency = FEW / min(FEW, calls)  # independent accumulators hide the latency of the unit
