@@ -70,7 +70,7 @@ class _Prefetches:
         found = self._streams(loop)
         size = sum(high - low for touches in found.values() for low, high in merged(t.hull for t in touches))
         seconds = seconds_of(loop.body, self.schedule.system) if found else 0.0
-        if not seconds or size * FLIGHT >= 2 * AHEAD * sum(1 for _ in issues(loop.body)):
+        if not seconds or size * FLIGHT >= AHEAD * sum(1 for _ in issues(loop.body)):
             return loop
         memory = self._chosen(loop, found, size, max(self.panels[base] for base in found), size / seconds)
         return loop if memory == NOWHERE else _with(loop, found.values(), lambda _: Prefetch(Affine((), AHEAD), memory))
