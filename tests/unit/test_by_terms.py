@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from isam.compiler.offers.by_terms import each_term
+from isam.ir.normal import normal_form
 from isam.ir.text import parse_kernel
 from tests.pipeline import compiled, judge, simulated
 
@@ -98,17 +99,18 @@ def test_what_is_subtracted_together_is_apart_too(sizes: dict[str, int]) -> None
 def test_a_permission_is_needed() -> None:
     """Terms are not added up in another order where the kernel does not say that they may be."""
     exact = GATES.replace("out   y: f32[M, N]", "out   y: f32[M, N]\n  permits nothing")
-    assert each_term(parse_kernel(GATES).with_sizes(SIZES))
-    assert not each_term(parse_kernel(exact).with_sizes(SIZES))
+    assert any(each_term(parse_kernel(GATES).with_sizes(SIZES)))
+    assert not any(each_term(parse_kernel(exact).with_sizes(SIZES)))
 
 
 def test_each_of_three() -> None:
-    assert len(each_term(parse_kernel(THREE).with_sizes({"M": 4, "K": 9}))) == 2
+    (steps,) = each_term(parse_kernel(THREE).with_sizes({"M": 4, "K": 9}))
+    assert len(steps) == 2
 
 
 def test_what_has_no_product_stays() -> None:
     text = THREE.replace("a[i, k] * b[i, k] + a[i, k] - b[i, k]", "a[i, k] + b[i, k]")
-    assert not each_term(parse_kernel(text).with_sizes({"M": 4, "K": 9}))
+    assert not any(each_term(parse_kernel(text).with_sizes({"M": 4, "K": 9})))
 
 
 LESS = """kernel less(M, N, K)
@@ -149,3 +151,23 @@ def test_products_of_all_types_are_subtracted(narrow: str, wide: str) -> None:
     types = narrow if narrow == wide else f"{narrow}_{wide}"
     assert names >= {f"fma_sv_{types}", f"fnma_sv_{types}"}
     judge(parse_kernel(text), SIZES, job, 3)
+
+
+@pytest.mark.parametrize("sizes", [SIZES, {"M": 64, "N": 64, "K": 64}], ids=str)
+def test_what_a_term_is_made_of_lies_as_it_is_made(sizes: dict[str, int]) -> None:
+    """Not as the axes of its block stand, by which vectors of it would be written element by element."""
+    text = LESS.format("f32", "f32", "c[i, k] * (d[k, j] * b[k, j])").replace(" - ", " + ")
+    job = compiled(parse_kernel(text), sizes, simulated("host-avx2"))
+    assert {s.split(" ")[0] for s in job.schedule.cover.steps} == {"sum-apart", "permute-dimensions"}
+    made = next(m for m in job.schedule.cover.mappings if m.instruction.name == "mul_vv_f32")
+    assert [str(e) for e in next(o for o in made.operands if o.operand == "D").index] == ["k", "j"]
+    if sizes is SIZES:
+        judge(parse_kernel(text), sizes, job, 3)
+
+
+@pytest.mark.parametrize("what", ["c[i, k] * (d[k, j] * c[j, k])", "c[i, k] * (d[j, k] * c[j, k])", "c[i, k] * exp(a[i, k])"])
+def test_what_lies_as_it_is_made_stays(what: str) -> None:
+    """And so does what is made of what lies along different axes."""
+    square = {"M": 16, "N": 16, "K": 16}
+    text = LESS.format("f32", "f32", what)
+    assert len(list(each_term(normal_form(parse_kernel(text).with_sizes(square))))) == 1
