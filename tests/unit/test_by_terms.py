@@ -141,8 +141,10 @@ def test_what_lacks_an_axis_is_negated_once_along_it(what: str, sizes: dict[str,
         judge(parse_kernel(text), sizes, job, 3)
 
 
-@pytest.mark.parametrize(("narrow", "wide"), [("i32", "i32"), ("i16", "i16"), ("i64", "i64"), ("u8", "u8"), ("i8", "i32"),
-                                              ("u8", "i32"), ("i16", "i32"), ("f16", "f32"), ("f32", "f64")])  # fmt: skip
+@pytest.mark.parametrize(("narrow", "wide"), [
+    ("i32", "i32"), ("i16", "i16"), ("i64", "i64"), ("u8", "u8"), ("i8", "i32"), ("u8", "i32"), ("i16", "i32"),
+    ("f16", "f32"), ("f32", "f64"),
+])  # fmt: skip
 def test_products_of_all_types_are_subtracted(narrow: str, wide: str) -> None:
     """As they are added: without a temporary for what is negated, and not summed across lanes."""
     text = LESS.format(narrow, wide, f"{wide}(c[i, k]) * {wide}(d[k, j])")
@@ -165,7 +167,9 @@ def test_what_a_term_is_made_of_lies_as_it_is_made(sizes: dict[str, int]) -> Non
         judge(parse_kernel(text), sizes, job, 3)
 
 
-@pytest.mark.parametrize("what", ["c[i, k] * (d[k, j] * c[j, k])", "c[i, k] * (d[j, k] * c[j, k])", "c[i, k] * exp(a[i, k])"])
+@pytest.mark.parametrize("what", [
+    "c[i, k] * (d[k, j] * c[j, k])", "c[i, k] * (d[j, k] * c[j, k])", "c[i, k] * exp(a[i, k])",
+])  # fmt: skip
 def test_what_lies_as_it_is_made_stays(what: str) -> None:
     """And so does what is made of what lies along different axes."""
     square = {"M": 16, "N": 16, "K": 16}

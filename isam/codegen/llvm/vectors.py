@@ -16,7 +16,7 @@ from isam.codegen.llvm.irtext import SUFFIX, Function, mask
 Part = tuple[str, dict[int, int]]  # a vector, and for lanes of a result those of its own that they become
 
 MASKED = 16  # lanes of vectors that are loaded and stored under masks in one go, whatever their elements are (AVX-512)
-WIDE = 4  # bytes of elements that shorter vectors are loaded under masks of (AVX); they are stored so in many steps
+WIDE = 4  # bytes of the shortest elements that AVX loads under masks
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,14 +81,14 @@ def _across(kernel: Kernel, cover: Cover) -> Iterator[tuple[str, int]]:
 
 def _crosswise(kernel: Kernel) -> Iterator[tuple[str, int]]:
     """Temporaries that lie along another axis than what they are made of, each with the dimension of that axis."""
-    from isam.transforms.edit import axis_of
+    from isam.transforms.edit import at_rows, axis_of
 
     for s in kernel.statements:
         ends = {axis_of(x.index[-1]) for x in s.reads if len(x.index) > 1}
-        rows = [axis_of(row) for row in s.dest.index]
-        if _free(kernel, s.dest.buffer) and not s.accumulate and len(ends) == 1 and (end := ends.pop()) in rows:
-            if end != rows[-1]:
-                yield s.dest.buffer, rows.index(end)
+        rows = at_rows(s.dest) or ()
+        last = ends.pop() if len(ends) == 1 else ""
+        if last in rows[:-1] and not s.accumulate and _free(kernel, s.dest.buffer):
+            yield s.dest.buffer, rows.index(last)
 
 
 def _short(kernel: Kernel, cover: Cover) -> Iterator[tuple[str, int]]:
