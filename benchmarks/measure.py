@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import isam
@@ -31,7 +31,7 @@ class Settings:
 
 
 class Wrong(AssertionError):
-    """A contender's result lies outside the bounds, or its threads do not rest: nothing is published."""
+    """Our result lies outside the bounds, or a contender's threads do not rest: nothing is published."""
 
 
 def compiled(shape: Shape, on: str, bound: bool = False, threads: int = 1) -> tuple[Any, dict[str, float]]:
@@ -65,24 +65,38 @@ def ours(shape: Shape, arrays: Given, on: str) -> tuple[dict[str, Form], dict[st
     return forms, made["isam"][1]
 
 
-def contenders(shape: Shape, on: str) -> tuple[dict[str, Form], dict[str, float], Judge, str]:
-    """Everyone's forms, each judged once; seconds per stage of compiling; our judge; which form of ours is compared."""
+class Contenders(NamedTuple):
+    """Everyone's ``forms``, each judged once; seconds per stage of compiling; our judge; which form of ours is
+    ``compared``; forms of peers whose results lie outside the bounds, and how far: they are not timed."""
+
+    forms: dict[str, Form]
+    stages: dict[str, float]
+    judge: Judge
+    compared: str
+    wrong: dict[str, str]
+
+
+def contenders(shape: Shape, on: str) -> Contenders:
+    """Raises :class:`Wrong`."""
     arrays = arrays_of(shape)
     forms, stages = ours(shape, arrays, on)
-    compared = list(forms)[-1]
+    compared, wrong = list(forms)[-1], dict[str, str]()
     judge, theirs = Judge.both(shape, arrays, THEIR_ULP)
     found = {**forms, **peers.of(shape, arrays)}
     for name, form in found.items():
-        if fault := (judge if name in forms else theirs).wrong(form()):
+        fault = (judge if name in forms else theirs).wrong(form())
+        if fault and name in forms:
             raise Wrong(f"{name}, {shape.name}: {fault}")
-        if not at_rest():
+        if fault:
+            wrong[name] = fault
+        elif not at_rest():
             raise Wrong(f"{name}, {shape.name}: its threads go on after the call, in everybody's time")
-    return found, stages, judge, compared
+    return Contenders({n: f for n, f in found.items() if n not in wrong}, stages, judge, compared, wrong)
 
 
 def measure(shape: Shape, settings: Settings) -> dict[str, Any]:
     """The row of one shape, JSON-able; times in seconds, ratios above 1 where ISAM is faster. Raises :class:`Wrong`."""
-    forms, stages, judge, compared = contenders(shape, settings.on)
+    forms, stages, judge, compared, wrong = contenders(shape, settings.on)
     used = judge.used(forms["isam"]())
     taken = alternate({n: f.call for n, f in forms.items()}, settings.rounds, settings.seconds)
     after = judge.wrong(forms["isam"]())
@@ -93,6 +107,7 @@ def measure(shape: Shape, settings: Settings) -> dict[str, Any]:
     row["times"] = {n: {"best": t.least, "median": t.typical} for n, t in times.items()}
     row["compared"] = compared
     row |= compare(times, compared)
+    row |= {"wrong": wrong} if wrong else {}
     row["bound used"] = used
     row["compile"] = stages
     return row

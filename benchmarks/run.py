@@ -166,6 +166,7 @@ def line(row: dict[str, Any]) -> str:
     best = f"{found['best']:.2f} (median {found['median']:.2f}) x {found['form']}" if found else "no peer"
     others = {**row["against"], **row["references"]}
     ratios = ", ".join(f"{r['best']:.2f} x {name}" for name, r in others.items())
+    parts += [f"wrong, not counted: {name} ({fault})" for name, fault in row.get("wrong", {}).items()]
     return (f"{row['name']:32} {best}; {ratios}; GFLOP/s: {', '.join(parts)}; "
             f"compiled in {row['compile']['total'] * 1e3:.0f} ms")  # fmt: skip
 

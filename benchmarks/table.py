@@ -188,7 +188,17 @@ def conditions(results: dict[str, Any]) -> str:
     return (f"Machine: {m['cpu']}, {m['cpus']} CPUs, {' '.join(m['features'])}; {caches}. Load when it began "
             f"{m['load']}, at the end {m['load at the end']} (others work on this machine: ratios count, not "
             f"numbers).  \nVersions: Python {m['python']}; {versions}.{absent}  \n{s['rounds']} rounds of "
-            f"{s['seconds']} s per contender on system `{s['on']}`.{aligned(s)}\n")  # fmt: skip
+            f"{s['seconds']} s per contender on system `{s['on']}`.{aligned(s)}{left_out(results)}\n")  # fmt: skip
+
+
+def left_out(results: dict[str, Any]) -> str:
+    """Forms of peers that were not timed, each with the rows in which its results were wrong."""
+    found: dict[str, list[str]] = {}
+    for r in (r for g in GROUPS for r in results.get(g, ())):
+        for name in r.get("wrong", ()):
+            found.setdefault(name, []).append(r["name"])
+    said = "; ".join(f"{n} ({', '.join(some)})" for n, some in found.items())
+    return f"  \nNot timed, as their results lie outside the bounds: {said}." if said else ""
 
 
 def aligned(settings: dict[str, Any]) -> str:

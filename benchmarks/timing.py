@@ -17,6 +17,7 @@ from typing import Any
 
 SAMPLE = 2e-4  # seconds: shorter calls are timed several at a time
 LEAST = 3  # samples per round
+PATIENCE, OUTDONE = 0.5, 10  # seconds of a call, and times as long as another takes, from which on it has no turns
 PAUSE = 0.01  # seconds in which nothing should run
 clock = time.process_time
 
@@ -56,12 +57,15 @@ class Times:
 def alternate(
     calls: dict[str, Callable[[], Any]], rounds: int, seconds: float, clock: Callable[[], float] = clock
 ) -> dict[str, Times]:
-    """Every call in each of ``rounds`` turns, ``seconds`` per turn, warm caches; the order turns round each time."""
+    """Every call in each of ``rounds`` turns, ``seconds`` per turn, warm caches; the order turns round each time. One
+    that takes very long, and many times as long as another, has no turns: what it took at first counts for each."""
     out = {name: Times() for name in calls}
     batch = {name: _batch(f, clock) for name, f in calls.items()}
+    least = min((took for _, took in batch.values()), default=0.0)
     for r in range(rounds):
         for name, f in list(calls.items())[:: -1 if r % 2 else 1]:
-            samples = _samples(f, batch[name], seconds, clock)
+            n, took = batch[name]
+            samples = [took] if took > max(PATIENCE, OUTDONE * least) else _samples(f, n, seconds, clock)
             out[name].best.append(min(samples))
             out[name].median.append(statistics.median(samples))
     return out
@@ -79,13 +83,13 @@ def _written(f: Callable[[], Any], clock: Callable[[], float]) -> Callable[[int]
     return lambda times: inner(itertools.repeat(None, times), clock)
 
 
-def _batch(f: Callable[[], Any], clock: Callable[[], float]) -> int:
-    """How many calls together take about ``SAMPLE`` at least, the quicker of two turns, so that one delay is not taken
-    for the call's own time."""
+def _batch(f: Callable[[], Any], clock: Callable[[], float]) -> tuple[int, float]:
+    """How many calls together take about ``SAMPLE`` at least, and what one of them takes: the quicker of two turns, so
+    that one delay is not taken for the call's own time."""
     calls, n = _written(f, clock), 1
-    while n < 1 << 20 and min(calls(n), calls(n)) < SAMPLE / 2:
+    while (took := min(calls(n), calls(n))) < SAMPLE / 2 and n < 1 << 20:
         n *= 2
-    return n
+    return n, took / n
 
 
 def _samples(f: Callable[[], Any], batch: int, seconds: float, clock: Callable[[], float]) -> list[float]:

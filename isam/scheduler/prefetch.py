@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from isam.approach.choice import Choice, Trace
+from isam.caches import LINE
 from isam.ir.affine import Affine
 from isam.schedule.byte_ranges import ByteRange, merged, within
 from isam.schedule.touches import Touch, Touches, fresh
@@ -70,10 +71,11 @@ class _Prefetches:
         found = self._streams(loop)
         size = sum(high - low for touches in found.values() for low, high in merged(t.hull for t in touches))
         seconds = seconds_of(loop.body, self.schedule.system) if found else 0.0
-        if not seconds or size * FLIGHT >= 2 * AHEAD * sum(1 for _ in issues(loop.body)):
+        if not seconds or size * FLIGHT >= 2 * AHEAD * _instructions(loop.body):
             return loop
         memory = self._chosen(loop, found, size, max(self.panels[base] for base in found), size / seconds)
-        return loop if memory == NOWHERE else _with(loop, found.values(), lambda _: Prefetch(Affine((), AHEAD), memory))
+        once = (_once(touches) for touches in found.values())
+        return loop if memory == NOWHERE else _with(loop, once, lambda _: Prefetch(Affine((), AHEAD), memory))
 
     def _streams(self, loop: Loop) -> dict[str, Sequence[Touch]]:
         """Calls by what they read, where an iteration begins where the one before has ended, in what was laid out anew
@@ -166,11 +168,35 @@ def _busy(node: Node, system: System) -> dict[str, float]:
     return out
 
 
+def _instructions(body: Node) -> int:
+    """Of an iteration: calls, but for moves of what one computation reads, which it reads where it lies."""
+    calls = computations = once = 0
+    reads = dict[object, int]()  # of what a move has brought to a cell
+    for n in issues(body):
+        calls += 1
+        computations += not n.is_move
+        for o in n.operands:
+            if (o.place.memory, o.place.cell) in reads and not n.is_move:
+                reads[o.place.memory, o.place.cell] += 1
+        if n.is_move:
+            cell = n.operands[-1].place
+            once += reads.get((cell.memory, cell.cell)) == 1
+            reads[cell.memory, cell.cell] = 0
+    once += sum(n == 1 for n in reads.values())
+    return calls - min(once, computations)
+
+
 def _dense(touches: Sequence[Touch], loop: Loop) -> bool:
     """Whether reads in one or several streams go through all of what an iteration moves on by, and nothing else."""
     step = touches[0].way(loop)[0]
     alike = all(t.way(loop)[0] == step for t in touches)
     return alike and all(high - low == step for low, high in merged(t.hull for t in touches))
+
+
+def _once(touches: Sequence[Touch]) -> list[Touch]:
+    """Of what is read those that begin a line, where several lie in one and the first begins with one; else all."""
+    starts = [t.hull[0] % LINE for t in touches]
+    return [t for t, at in zip(touches, starts, strict=True) if not at] if 0 in starts else list(touches)
 
 
 def _again(touches: Sequence[Touch]) -> list[Touch]:

@@ -153,6 +153,10 @@ HOLDS: dict[str, tuple[str, ...]] = {
         TERMS.format(value="a[i, k] - b[i, k]", where="").replace("f32", "i32"),
         *(TERMS.format(value=f"-(a[i, k] {sign} {other})", where=w)
           for sign in "+-" for other in ("b[i, k]", "3") for w in ("", " where k <= i")),
+        *(TERMS.format(value=f"a[i, k] - b[{at}]", where=w)
+          for at in ("i, 0", "0, k", "0, 0") for w in ("", " where k <= i")),
+        TERMS.format(value="a[i, k] - b[i, 0]", where="").replace("k < K", "k < 0").replace("b: f32[M, K]",
+                                                                                         "b: f32[M, 0]"),
     ),
     "negate-sum": (
         *(TERMS.format(value="-a[i, k]", where=w) for w in ("", " where k <= i")),

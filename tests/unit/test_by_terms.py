@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from isam.compiler.offers.by_terms import each_term
+from isam.ir.normal import normal_form
 from isam.ir.text import parse_kernel
 from tests.pipeline import compiled, judge, simulated
 
@@ -98,14 +99,79 @@ def test_what_is_subtracted_together_is_apart_too(sizes: dict[str, int]) -> None
 def test_a_permission_is_needed() -> None:
     """Terms are not added up in another order where the kernel does not say that they may be."""
     exact = GATES.replace("out   y: f32[M, N]", "out   y: f32[M, N]\n  permits nothing")
-    assert each_term(parse_kernel(GATES).with_sizes(SIZES))
-    assert not each_term(parse_kernel(exact).with_sizes(SIZES))
+    assert any(each_term(parse_kernel(GATES).with_sizes(SIZES)))
+    assert not any(each_term(parse_kernel(exact).with_sizes(SIZES)))
 
 
 def test_each_of_three() -> None:
-    assert len(each_term(parse_kernel(THREE).with_sizes({"M": 4, "K": 9}))) == 2
+    (steps,) = each_term(parse_kernel(THREE).with_sizes({"M": 4, "K": 9}))
+    assert len(steps) == 2
 
 
 def test_what_has_no_product_stays() -> None:
     text = THREE.replace("a[i, k] * b[i, k] + a[i, k] - b[i, k]", "a[i, k] + b[i, k]")
-    assert not each_term(parse_kernel(text).with_sizes({"M": 4, "K": 9}))
+    assert not any(each_term(parse_kernel(text).with_sizes({"M": 4, "K": 9})))
+
+
+LESS = """kernel less(M, N, K)
+  in  a: {0}[M, K]
+  in  b: {0}[K, N]
+  in  c: {0}[M, K]
+  in  d: {0}[K, N]
+  out y: {1}[M, N]
+  forall i < M, j < N
+    y[i, j] = 0
+  forall i < M, j < N, k < K
+    y[i, j] += {1}(a[i, k]) * {1}(b[k, j]) - {2}
+"""
+
+
+@pytest.mark.parametrize("what", ["c[i, k]", "d[k, j]", "c[i, k] * c[i, k]"])
+@pytest.mark.parametrize("sizes", [SIZES, {"M": 5, "N": 16, "K": 8}, {"M": 64, "N": 64, "K": 64}], ids=str)
+def test_what_lacks_an_axis_is_negated_once_along_it(what: str, sizes: dict[str, int]) -> None:
+    """Not once more for each result, which no vector instruction sums up."""
+    text = LESS.format("f32", "f32", what)
+    job = compiled(parse_kernel(text), sizes, simulated("host-avx2"))
+    assert called(job) >= {"fma_sv"}
+    assert not any(name.startswith(("dot", "sum_add")) for name in called(job))
+    kernel = job.schedule.cover.kernel
+    (negated,) = (s.dest.buffer for s in kernel.statements if s.op == "neg")
+    assert len(kernel.buffer(negated).shape) == 2
+    if sizes is SIZES:
+        judge(parse_kernel(text), sizes, job, 3)
+
+
+@pytest.mark.parametrize(("narrow", "wide"), [
+    ("i32", "i32"), ("i16", "i16"), ("i64", "i64"), ("u8", "u8"), ("i8", "i32"), ("u8", "i32"), ("i16", "i32"),
+    ("f16", "f32"), ("f32", "f64"),
+])  # fmt: skip
+def test_products_of_all_types_are_subtracted(narrow: str, wide: str) -> None:
+    """As they are added: without a temporary for what is negated, and not summed across lanes."""
+    text = LESS.format(narrow, wide, f"{wide}(c[i, k]) * {wide}(d[k, j])")
+    job = compiled(parse_kernel(text), SIZES, simulated("host-avx2"))
+    names = {m.instruction.name for m in job.schedule.cover.mappings}
+    types = narrow if narrow == wide else f"{narrow}_{wide}"
+    assert names >= {f"fma_sv_{types}", f"fnma_sv_{types}"}
+    judge(parse_kernel(text), SIZES, job, 3)
+
+
+@pytest.mark.parametrize("sizes", [SIZES, {"M": 64, "N": 64, "K": 64}], ids=str)
+def test_what_a_term_is_made_of_lies_as_it_is_made(sizes: dict[str, int]) -> None:
+    """Not as the axes of its block stand, by which vectors of it would be written element by element."""
+    text = LESS.format("f32", "f32", "c[i, k] * (d[k, j] * b[k, j])").replace(" - ", " + ")
+    job = compiled(parse_kernel(text), sizes, simulated("host-avx2"))
+    assert {s.split(" ")[0] for s in job.schedule.cover.steps} == {"sum-apart", "permute-dimensions"}
+    made = next(m for m in job.schedule.cover.mappings if m.instruction.name == "mul_vv_f32")
+    assert [str(e) for e in next(o for o in made.operands if o.operand == "D").index] == ["k", "j"]
+    if sizes is SIZES:
+        judge(parse_kernel(text), sizes, job, 3)
+
+
+@pytest.mark.parametrize("what", [
+    "c[i, k] * (d[k, j] * c[j, k])", "c[i, k] * (d[j, k] * c[j, k])", "c[i, k] * exp(a[i, k])",
+])  # fmt: skip
+def test_what_lies_as_it_is_made_stays(what: str) -> None:
+    """And so does what is made of what lies along different axes."""
+    square = {"M": 16, "N": 16, "K": 16}
+    text = LESS.format("f32", "f32", what)
+    assert len(list(each_term(normal_form(parse_kernel(text).with_sizes(square))))) == 1

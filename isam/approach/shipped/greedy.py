@@ -163,8 +163,9 @@ class Greedy(Approach):
             near = {m.name for m in caches[:2]}.intersection(able[:1])
             return able[0] if near and awaited(context, choice.context["_system"]) else none
         if context["rate"]:
-            holds = next((m for m in caches if context["whole"] <= SHARE * m.capacity), caches[-1])
-            return caches[0].name if 0 < (holds.bandwidth or 0.0) < context["rate"] else none
+            holds = next((m for m in caches if context["whole"] <= SHARE * m.capacity), None)
+            given = (caches[-1].bandwidth or 0.0) / 2 if holds is None else holds.bandwidth or 0.0
+            return caches[0].name if 0 < given < context["rate"] else none
         in_time = able[:1] == [caches[0].name] and not slow(caches)
         stays = context["bytes"] * context["iterations"] <= caches[-1].capacity // 2
         return none if stays or not able or in_time else able[0]

@@ -8,7 +8,7 @@ before it has. Where a buffer consists of whole steps these are loaded whole, so
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from isam.classes import dataclass
 from isam.codegen.llvm.irtext import SUFFIX, Function, mask
@@ -16,6 +16,7 @@ from isam.codegen.llvm.irtext import SUFFIX, Function, mask
 Part = tuple[str, dict[int, int]]  # a vector, and for lanes of a result those of its own that they become
 
 MASKED = 16  # lanes of vectors that are loaded and stored under masks in one go, whatever their elements are (AVX-512)
+WIDE = 4  # bytes of the shortest elements that AVX loads under masks
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,8 @@ def row(fn: Function, pointer: str, element: str, count: int, lanes: int, align:
     v = f"<{lanes} x {element}>"
     if count == lanes:
         return fn.op(f"load {v}, ptr {pointer}, align {align}")
+    if lanes != MASKED and (_bytes(element) < WIDE or count & (count - 1) == 0):
+        return _by_powers(fn, pointer, element, count, lanes, align)
     return fn.op(f"call {v} @llvm.masked.load.v{lanes}{SUFFIX[element]}.p0(ptr align {align} {pointer}, "
                  f"<{lanes} x i1> {mask(count, lanes)}, {v} zeroinitializer)")  # fmt: skip
 
@@ -76,11 +79,43 @@ def put_row(fn: Function, value: str, pointer: str, element: str, count: int, la
     put(fn, value, pointer, element, range(count), lanes, align)
 
 
+def _by_powers(fn: Function, pointer: str, element: str, count: int, lanes: int, align: int) -> str:
+    """So many elements in vectors as short as they are, one behind the other in the first lanes, the others zero."""
+    v, out = f"<{lanes} x {element}>", "zeroinitializer"
+    for first, n in _powers(count):
+        one = fn.op(f"load <{n} x {element}>, ptr {fn.gep(pointer, first * _bytes(element))}, align {align}")
+        order = ", ".join(f"i32 {min(i, n)}" for i in range(lanes))
+        long = fn.op(f"shufflevector <{n} x {element}> {one}, <{n} x {element}> zeroinitializer, "
+                     f"<{lanes} x i32> <{order}>")  # fmt: skip
+        own = [lanes + i - first if first <= i < first + n else i for i in range(lanes)]
+        out = shuffled(fn, out, long, v, own) if first else long
+    return out
+
+
+def _bytes(element: str) -> int:
+    """The size of an LLVM type in memory."""
+    return int(SUFFIX[element][1:]) // 8
+
+
+def _powers(count: int) -> Iterator[tuple[int, int]]:
+    """So many lanes as vectors of powers of two, the longest first: where each begins, and its lanes."""
+    first = 0
+    while left := count - first:
+        n = 1 << (left.bit_length() - 1)
+        yield first, n
+        first += n
+
+
 def put(fn: Function, value: str, pointer: str, element: str, some: Sequence[int], lanes: int, align: int) -> None:
     """Some of the lanes, each to its place behind the pointer."""
     v = f"<{lanes} x {element}>"
     if len(some) == lanes:
         fn.emit(f"store {v} {value}, ptr {pointer}, align {align}")
+        return
+    if lanes != MASKED and list(some) == list(range(len(some))):
+        for first, n in _powers(len(some)):
+            part = shuffled(fn, value, "poison", v, range(first, first + n))
+            fn.emit(f"store <{n} x {element}> {part}, ptr {fn.gep(pointer, first * _bytes(element))}, align {align}")
         return
     bits = ", ".join(f"i1 {int(i in some)}" for i in range(lanes))
     fn.do(f"call void @llvm.masked.store.v{lanes}{SUFFIX[element]}.p0({v} {value}, ptr align {align} {pointer}, "

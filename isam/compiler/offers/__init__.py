@@ -151,7 +151,7 @@ def _quicker(of: Subject) -> Iterator[Steps]:
 def _by_terms(of: Subject) -> Iterator[Steps]:
     from isam.compiler.offers.by_terms import each_term
 
-    yield each_term(of.kernel)
+    yield from each_term(of.kernel)
 
 
 def _longer(of: Subject) -> Iterator[Steps]:

@@ -19,17 +19,21 @@ if TYPE_CHECKING:
 MOST = 16  # terms that leave their sums
 
 
-def each_term(kernel: Kernel) -> tuple[Step, ...]:
-    """Steps after which no sum over an axis has a product as one of several terms. What the judge of rewritings cannot
-    decide is not offered."""
+def each_term(kernel: Kernel) -> Iterator[tuple[Step, ...]]:
+    """Steps after which no sum over an axis has a product as one of several terms; and those with others behind them
+    that lay what terms are made of as that is made, where it lies otherwise: sums of products were not asked about
+    before. What the judge of rewritings cannot decide is not offered."""
     if not any(True for _ in _sites(kernel)):
-        return ()
+        return
+    from isam.compiler.offers.lying import as_made
     from isam.compiler.offers.way import Way
     from isam.transforms.values.terms import SumApart
 
     way = Way(kernel, 0)
     way.take_each(SumApart(), lambda k: tuple(_sites(k)), MOST)
-    return way.steps
+    yield way.steps
+    if way.steps and (more := as_made(way.kernel)):
+        yield (*way.steps, *more)
 
 
 def _sites(kernel: Kernel) -> Iterator[Site]:

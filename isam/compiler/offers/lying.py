@@ -32,6 +32,12 @@ def alike_last(kernel: Kernel, cover: Cover) -> tuple[Step, ...]:
     return _last(kernel, dict(_across(kernel, cover)))
 
 
+def as_made(kernel: Kernel) -> tuple[Step, ...]:
+    """Steps that put last the dimension along which everything lies that such a temporary is made of; for a kernel of
+    which there is no cover yet."""
+    return _last(kernel, dict(_crosswise(kernel)))
+
+
 def _last(kernel: Kernel, dims: dict[str, int]) -> tuple[Step, ...]:
     """Steps that put a dimension of each of some temporaries last."""
     if not dims:
@@ -71,6 +77,18 @@ def _across(kernel: Kernel, cover: Cover) -> Iterator[tuple[str, int]]:
             elif _free(kernel, dest.buffer):
                 along = set(o.index[-1].names)
                 yield from ((dest.buffer, d) for d, row in enumerate(dest.index) if along & set(row.names))
+
+
+def _crosswise(kernel: Kernel) -> Iterator[tuple[str, int]]:
+    """Temporaries that lie along another axis than what they are made of, each with the dimension of that axis."""
+    from isam.transforms.edit import at_rows, axis_of
+
+    for s in kernel.statements:
+        ends = {axis_of(x.index[-1]) for x in s.reads if len(x.index) > 1}
+        rows = at_rows(s.dest) or ()
+        last = ends.pop() if len(ends) == 1 else ""
+        if last in rows[:-1] and not s.accumulate and _free(kernel, s.dest.buffer):
+            yield s.dest.buffer, rows.index(last)
 
 
 def _short(kernel: Kernel, cover: Cover) -> Iterator[tuple[str, int]]:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 SMALL = 6  # calls of a block of which four steps of a reduction are unrolled
 FEW = 8  # calls of a block without a sum: enough to hide their latency
+NEVER_FULL = 1.1  # times as long as it is needed, what everything waits for is taken (measured)
+OVERLAPPED = 64  # steps of a sum of which a core hides half the latency behind the next block's
 ITERATION = 2.0  # what a block without a sum costs beside its calls
 NOTHING: Mapping[str, int] = MappingProxyType({})
 
@@ -215,6 +217,8 @@ class BlockCosts:
     ):
         self.nest, self.room, self.reducing, self.apart, self.fed = nest, room, reducing, apart, fed
         self.rounds = prod(-(-nest.length(a) // nest.unit(a)) for a in nest.reduced)
+        self.chain = 1 + nest.instruction.cost.behind / nest.cycles if nest.cycles else FEW
+        self.alone = self.rounds / (self.rounds + OVERLAPPED)
         self.axes = [a for a in nest.axes if a not in nest.reduced]
         self.counts = {a: -(-nest.length(a) // nest.unit(a)) for a in self.axes}
         self._written = [self._along(u) for u in nest.uses if u.writes]
@@ -257,11 +261,13 @@ class BlockCosts:
             lines = sum([r.vector / min(r.near, per.get(r.axis, 1) * self.nest.unit(r.axis)) for r in self.apart])
             traffic = (ins + outs) / calls + lines
             return waste * (traffic + ITERATION / calls)
-        latency = 8.0 / min(8, calls)  # independent accumulators hide the latency of the unit
         if self.fed is None:
-            busy = max(1.0, 1.1 * ins / calls)
+            busy = max(1.0, NEVER_FULL * ins / calls)
+            if len(self._read) > 1:  # else what is read takes longer, or others beside it do
+                busy = max(busy, 1 + self.alone * (NEVER_FULL * self.chain / calls - 1))  # waits for the sum it adds to
         else:
             busy = self.fed.per_call(together(self.nest, per), calls, self.rounds)
+        latency = FEW / min(FEW, calls)  # independent accumulators hide the latency of the unit
         return waste * (busy + 0.15 * ins / calls + 0.15 * (latency - 1) + 0.02 * outs / calls)
 
     def _wasted(self, axis: str, per: int) -> float:

@@ -10,8 +10,10 @@ from isam.ir.affine import Affine
 from isam.ir.dtype import DTYPES
 from isam.ir.kernel import Access, Buffer, Domain, Kernel, Literal, Source, Statement
 from isam.ir.mismatch import Mismatch
+from isam.ir.ranges import nonnegative
 from isam.transforms.edit import (
     Part,
+    axis_of,
     buffer_of,
     fresh,
     lone,
@@ -20,7 +22,7 @@ from isam.transforms.edit import (
     read_as,
     readers,
     splice,
-    within_step,
+    used_by,
     written_between,
 )
 from isam.transforms.law import Correspondence, NoSite, Rewrite, Site, Transform
@@ -59,11 +61,11 @@ class SumApart(Transform):
             if negative and isinstance(term, Literal):
                 term = Literal(-term.value)
             elif negative:
-                buffer, at = within_step(kernel, made, fresh(taken, "n"), kernel.buffer(read.buffer).dtype)
+                buffer, negation = _negation(kernel, made, x, fresh(taken, "n"))
                 taken.add(buffer.name)
                 buffers.append(buffer)
-                parts.append((replace(made, dest=at, op="neg", sources=(x,)), (j,)))
-                term = replace(read, buffer=buffer.name)
+                parts.append((negation, (j,)))
+                term = negation.dest.substitute(read_as(made.dest, read))
             sums.append((replace(total, sources=(term,)), (n,)))
         only = readers(kernel, read.buffer) == (n,)
         parts += [] if only else [(made, (j,))]
@@ -164,6 +166,19 @@ def _added(kernel: Kernel, n: int, j: int) -> tuple[tuple[Source, bool], ...]:
     if inner[0].op == "sub" and buffer_of(q) in written_between(kernel, j, n) | {kernel.statements[n].dest.buffer}:
         return ()
     return (p, True), (q, inner[0].op == "add")
+
+
+def _negation(kernel: Kernel, made: Statement, x: Source, name: str) -> tuple[Buffer, Statement]:
+    """Minus a term, made where the terms are added up: once for what is the same along an axis, which then has steps
+    for certain."""
+    needed = used_by(x).union(*(w.names for w in made.domain.where))
+    axes = [a for a in made.domain.axes if a.name in needed or not nonnegative(a.extent - 1, kernel.syms)]
+    like, kept = kernel.buffer(made.dest.buffer), {a.name for a in axes}
+    rows = [(size, row) for size, row in zip(like.shape, made.dest.index, strict=True) if axis_of(row) in kept]
+    at = Access(name, tuple(row for _, row in rows), made.loc)
+    buffer = Buffer(name, tuple(size for size, _ in rows), like.dtype, "temp", declared=True)
+    domain = replace(made.domain, axes=tuple(axes))
+    return buffer, replace(made, domain=domain, dest=at, op="neg", sources=(x,))
 
 
 def _is_box(kernel: Kernel, total: Statement) -> bool:

@@ -15,7 +15,7 @@ from benchmarks.data import Judge, arrays_of, exact, operands, windows
 from benchmarks.kernels import kernel_of
 from benchmarks.peers import Form, Library, libxsmm
 from benchmarks.shapes import DEEPBENCH, GROUPS, RESNET50, SQUARES, Case, Convolution, Gemm
-from benchmarks.table import page
+from benchmarks.table import left_out, page
 from benchmarks.targets import targets
 from benchmarks.timing import Times, alternate, at_rest, ratio
 
@@ -171,14 +171,27 @@ def test_rows_that_changed_places_are_no_elimination_without():
     assert all(made)
 
 
-def test_a_wrong_result_is_never_published(monkeypatch):
+def test_a_wrong_result_of_a_peer_is_never_timed_and_named(monkeypatch):
     def spoiled(shape, given):
         good = given["A"] @ given["B"]
-        good[0, 0] += 1
-        return {"dot": Form(lambda: good)}
+        off = good.copy()
+        off[0, 0] += 1
+        return {"dot": Form(lambda: off), "matmul": Form(lambda: good)}
 
     monkeypatch.setattr(peers, "LIBRARIES", (Library("numpy", "NumPy", lambda: "1", spoiled),))
-    with pytest.raises(measure.Wrong, match=r"numpy dot, 4x5x6: element \(0, 0\)"):
+    row = measure.measure(Gemm(4, 5, 6), measure.Settings(1, 0.0))
+    assert row["wrong"].keys() == {"numpy dot"}
+    assert "element (0, 0)" in row["wrong"]["numpy dot"]
+    assert "numpy dot" not in row["times"]
+    assert row["peer"]["form"] == "numpy matmul"
+    assert "wrong, not counted: numpy dot (element (0, 0)" in run.line(row)
+    assert "lie outside the bounds: numpy dot (4x5x6)" in left_out({"square": [row]})
+    assert left_out({"square": [{"name": "4x5x6"}]}) == ""
+
+
+def test_a_wrong_result_of_ours_is_never_published(monkeypatch):
+    monkeypatch.setattr(measure.Judge, "wrong", lambda self, y: "off")
+    with pytest.raises(measure.Wrong, match="isam, 4x5x6: off"):
         measure.measure(Gemm(4, 5, 6), measure.Settings(1, 0.0))
 
 

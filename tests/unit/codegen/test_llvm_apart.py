@@ -20,7 +20,7 @@ from isam.schedule.tree import Seq
 from isam.system.features import lacking
 from isam.system.load import load_system
 from tests.native import run
-from tests.pipeline import compiled
+from tests.pipeline import compiled, simulated
 from tests.unit.codegen.test_llvm_trees import Trees, buffer, loop
 
 HOSTS = [n for n in ("host-generic", "host-avx2", "host-avx512") if not lacking(load_system(n).needs)]
@@ -180,9 +180,8 @@ def test_kernels_of_elements_apart(name: str, on: str) -> None:
 
 
 def test_vectors_are_taken_where_moves_reach_them() -> None:
-    system = load_system("host-avx512")
     kernel = parse_kernel(KERNELS["product"].format(T="f32"))
-    schedule = compiled(kernel, {"N": 256}, system).schedule
+    schedule = compiled(kernel, {"N": 256}, simulated("host-avx512")).schedule
     assert schedule is not None
     assert {"load_every_2", "store_every_2", "mul_vv_f32"} <= schedule.called()
     assert "mul_ss_f32" not in schedule.called()
