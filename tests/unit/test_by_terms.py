@@ -146,12 +146,14 @@ def test_what_lacks_an_axis_is_negated_once_along_it(what: str, sizes: dict[str,
     ("f16", "f32"), ("f32", "f64"),
 ])  # fmt: skip
 def test_products_of_all_types_are_subtracted(narrow: str, wide: str) -> None:
-    """As they are added: without a temporary for what is negated, and not summed across lanes."""
+    """As they are added, where no groups of them are: without a temporary for what is negated, and not summed across
+    lanes."""
     text = LESS.format(narrow, wide, f"{wide}(c[i, k]) * {wide}(d[k, j])")
     job = compiled(parse_kernel(text), SIZES, simulated("host-avx2"))
     names = {m.instruction.name for m in job.schedule.cover.mappings}
     types = narrow if narrow == wide else f"{narrow}_{wide}"
-    assert names >= {f"fma_sv_{types}", f"fnma_sv_{types}"}
+    assert f"fnma_sv_{types}" in names
+    assert f"fma_sv_{types}" in names or any(n.startswith(("dot2", "dot4")) for n in names)
     judge(parse_kernel(text), SIZES, job, 3)
 
 
