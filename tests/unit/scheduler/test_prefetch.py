@@ -166,6 +166,25 @@ def innermost(schedule: Schedule) -> list[Loop]:
     return [n for n in loops if not any(isinstance(m, Loop) for m in distinct(n.body))]
 
 
+@pytest.mark.parametrize(
+    ("sizes", "asked"),
+    [
+        ({"M": 4, "N": 4096, "K": 1024}, True),  # 16 MB of panels, from memory: half as fast as from the last cache
+        ({"M": 32, "N": 4096, "K": 1024}, True),
+        ({"M": 32, "N": 1024, "K": 512}, False),  # from the last cache they come in time
+        ({"M": 1, "N": 4096, "K": 1024}, False),  # each is read by the call that needs it: many are in flight
+    ],
+)
+def test_of_vectors_that_share_a_line_one_asks_for_it(sizes, asked):
+    job = compiled(parse_kernel(PRODUCT), sizes, simulated("host-avx2"))
+    loops = [n for n in innermost(job.schedule) if n.axis == "k" and {*asking(job.schedule)} & {*distinct(n.body)}]
+    assert bool(loops) == asked
+    for loop in loops:
+        loads = [n for n in issues(loop.body) if n.is_move and n.operands[0].tile.buffer == "B"]
+        assert [n.operands[0].place.offset.const % 64 == 0 for n in loads] == [n.prefetch is not None for n in loads]
+        assert 2 * sum(n.prefetch is not None for n in loads) == len(loads)
+
+
 def test_of_a_stream_the_approach_is_told_how_fast_it_is_read():
     approach = Asks("none")
     job = compiled(parse_kernel(PRODUCT), {"M": 64, "N": 1024, "K": 512}, slow(), approach)
