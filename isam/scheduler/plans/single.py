@@ -183,7 +183,7 @@ def blocked(group: Group, main: Nest, block: RegisterBlock, system: System, bind
     had = {s.buffer for s in stages}
     stages += tuple(s for s in apart if s.buffer not in had)
     for n in group.nests:
-        if product(n, main):
+        if product(n, main) or (n is not main and n.reduced and len(brought(n)) > 1):
             wide = {a: dict(order)[a] for a in n.axes}
             had = {s.buffer for s in stages}
             more = packs(plan, n, wide, around, system, bindable)
