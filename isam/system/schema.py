@@ -175,13 +175,13 @@ def json_schema() -> dict[str, Any]:
         "variants": {"type": "array", "items": _object(VARIANT), "minItems": 1},
     }
     top = _object(TOP, special)
-    whole: dict[str, Any] = {}  # what an entry must have, unless it overrides fields of an extended system's
+    whole: dict[str, Any] = {}  # what an entry must have, unless it overrides fields of another file's
     for section, table in SECTIONS.items():
         entry = _family(table)
         whole[section] = {"additionalProperties": {"required": entry.pop("required", [])}}
         top["properties"][section] = {"type": "object", "additionalProperties": entry,
                                       "description": TOP[section].meaning}  # fmt: skip
-    top |= {"if": {"required": ["extends"]}, "else": {"properties": whole}}
+    top |= {"if": {"anyOf": [{"required": ["extends"]}, {"required": ["include"]}]}, "else": {"properties": whole}}
     top["properties"]["isam"] = {"const": 1, "description": TOP["isam"].meaning}
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "ISAM system description, version 1"}
     return {**head, **top}
