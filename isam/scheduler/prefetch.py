@@ -194,9 +194,8 @@ def _dense(touches: Sequence[Touch], loop: Loop) -> bool:
 
 
 def _once(touches: Sequence[Touch]) -> list[Touch]:
-    """Of what is read those that begin a line, where several lie in one and the first begins with one; else all."""
-    starts = [t.hull[0] % LINE for t in touches]
-    return [t for t, at in zip(touches, starts, strict=True) if not at] if 0 in starts else list(touches)
+    """Of what is read those that begin a line; all, where none does."""
+    return [t for t in touches if t.hull[0] % LINE == 0] or list(touches)
 
 
 def _again(touches: Sequence[Touch]) -> list[Touch]:

@@ -66,6 +66,11 @@ def product(nest: Nest, main: Nest) -> bool:
     return bool(nest.reduced) and any(own - axes_of(u) for u in brought(nest))
 
 
+def another_product(nest: Nest, main: Nest) -> bool:
+    """Whether a nest other than the main one sums up products."""
+    return nest is not main and bool(nest.reduced) and len(brought(nest)) > 1
+
+
 @dataclass(frozen=True)
 class FewRows:
     """A loop over a few rows of the main nest's block that some of the nests beside it have alone. ``own``: axes that
@@ -183,7 +188,7 @@ def blocked(group: Group, main: Nest, block: RegisterBlock, system: System, bind
     had = {s.buffer for s in stages}
     stages += tuple(s for s in apart if s.buffer not in had)
     for n in group.nests:
-        if product(n, main) or (n is not main and n.reduced and len(brought(n)) > 1):
+        if product(n, main) or another_product(n, main):
             wide = {a: dict(order)[a] for a in n.axes}
             had = {s.buffer for s in stages}
             more = packs(plan, n, wide, around, system, bindable)
