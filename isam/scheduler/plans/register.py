@@ -250,8 +250,12 @@ class BlockCosts:
                     yield from (tiles | more for more in further if more[a] > 1)
 
     def _tiles(self, axes: list[str], limit: int, floor: dict[str, int]) -> Iterator[dict[str, int]]:
-        ranges = [range(floor.get(a, 1), min(self.counts[a], limit) + 1, floor.get(a, 1)) for a in axes]
+        ranges = [self._sizes(a, floor.get(a, 1), min(self.counts[a], limit)) for a in axes]
         return (dict(zip(axes, combo, strict=True)) for combo in product(*ranges) if prod(combo) <= limit)
+
+    def _sizes(self, axis: str, least: int, most: int) -> list[int]:
+        """How many tiles along an axis a block may have: those of which some block that it is cut into has as many."""
+        return [n for n in range(least, most + 1, least) if self._cut(axis, n)[0][0] == n]
 
     def _counts_whole(self, axis: str, tiles: dict[str, int]) -> bool:
         """Whether a block has all that lies within an axis, of whatever is read along it."""
