@@ -21,7 +21,7 @@ from isam.scheduler.interleaved import beside, shared_lines
 from isam.scheduler.nests import Nest
 from isam.scheduler.oblique import oblique
 from isam.scheduler.outer import Outer, outer
-from isam.scheduler.plan import Group, in_order, private_axes
+from isam.scheduler.plan import Group, in_order, own_temporaries, private_axes, touching
 from isam.scheduler.plans import plain
 from isam.scheduler.shared_loops import (
     Nests,
@@ -59,6 +59,7 @@ class Grouping:
 
     def __init__(self, kernel: Kernel, every: Sequence[Nest], system: System, trace: Trace, exact: bool):
         self.kernel, self.every, self.system, self.trace, self.exact = kernel, every, system, trace, exact
+        self._touched = touching(every)
         self.left: list[Nest] = []  # nests that are in no group yet
 
     def groups(self, nests: Iterable[Nest]) -> list[Group]:
@@ -101,10 +102,10 @@ class Grouping:
 
     def _group(self, nests: Nests) -> Group:
         domain = self._there(nests[-1]) or self._domain(nests[0])
+        private = self._private(nests)
         if domain is not None:
-            private = private_axes(nests, self._temporaries(nests))
             return Group(tuple(map(domain.block, nests)), self.exact, private, domain)
-        return Group(nests, self.exact, private_axes(nests, self._temporaries(nests)))
+        return Group(nests, self.exact, private)
 
     def _domain(self, nest: Nest) -> BlockedDomain | None:
         """What a nest that runs between lines runs over in blocks: where those are its own, where no other such nest
@@ -368,19 +369,9 @@ class Grouping:
     def _temporary(self, name: str) -> bool:
         return not is_literal(name) and self.kernel.buffer(name).role == "temp"
 
-    def _temporaries(self, group: Nests) -> frozenset[str]:
-        """Temporaries that no nest outside the group touches and that are written before they are read."""
-        names = {u.buffer for n in group for u in n.uses}
-        inside = {n.number for n in group}
-        out = set()
-        for name in names:
-            if not self._temporary(name):
-                continue
-            if all(n.number in inside for n in self.every if any(u.buffer == name for u in n.uses)):
-                first = next(n for n in group if any(u.buffer == name for u in n.uses))
-                if not any(u.buffer == name and u.reads for u in first.uses):
-                    out.add(name)
-        return frozenset(out)
+    def _private(self, group: Nests) -> dict[str, frozenset[str]]:
+        """Axes of temporaries that the group has to itself, as :func:`isam.scheduler.plan.private_axes` says."""
+        return private_axes(group, own_temporaries(self.kernel, group, self._touched))
 
 
 def _one_domain(nests: Nests) -> bool:

@@ -11,11 +11,10 @@ from math import ceil, inf, lcm
 from isam.approach.choice import Choice, Decision, Trace
 from isam.classes import dataclass
 from isam.ir.kernel import Kernel
-from isam.schedule.literals import is_literal
 from isam.scheduler.handed_on import NOTHING
 from isam.scheduler.nests import Nest
 from isam.scheduler.parts import RecurrentLoop, groups_in
-from isam.scheduler.plan import Group, private_axes
+from isam.scheduler.plan import Group, own_temporaries, private_axes, touching
 from isam.scheduler.plans.resident import Resident, worked_in
 from isam.scheduler.routes import Routes
 from isam.scheduler.shared_loops import Nests, fresh, rename, shareable
@@ -44,14 +43,11 @@ def in_blocks(parts: Sequence[Group | RecurrentLoop], kernel: Kernel, system: Sy
               apart: Callable[[Group], bool]) -> Blocked | None:  # fmt: skip
     """The parts of a kernel, groups in a row together where that is predicted to take less time; None: nothing is.
     ``apart``: groups that keep to themselves."""
-    groups, users = [p for p in parts if isinstance(p, Group) and not apart(p)], dict[str, set[int]]()
-    for g, _ in groups_in(parts):
-        for n in g.nests:
-            for u in n.uses:
-                users.setdefault(u.buffer, set()).add(n.number)
+    groups = [p for p in parts if isinstance(p, Group) and not apart(p)]
+    touched = touching(n for g, _ in groups_in(parts) for n in g.nests)
     found, last = list[Blocked](), max((g.number for g, _ in groups_in(parts)), default=0) + 1
     for memory in worked_in(groups, system, routes):
-        rows, grain = _Rows(kernel, users, system, routes, memory, apart, count(last)), max(1, memory.align)
+        rows, grain = _Rows(kernel, touched, system, routes, memory, apart, count(last)), max(1, memory.align)
         found += (rows.of(parts, int(memory.capacity * share) // grain * grain) for share in SHARES)
     best = min((f for f in found if f.numbers), key=lambda f: f.seconds[1], default=None)
     return best if best is not None and best.seconds[1] < WORTH * best.seconds[0] else None
@@ -74,7 +70,7 @@ def offered_blocks(decision: Choice | Decision) -> bool:
 @dataclass(frozen=True)
 class _Rows:
     kernel: Kernel
-    users: Mapping[str, set[int]]  # of each buffer, the nests that touch it
+    touched: Mapping[str, frozenset[int]]  # as :func:`isam.scheduler.plan.touching` says of all nests
     system: System
     routes: Routes
     memory: Memory
@@ -134,7 +130,7 @@ class _Rows:
         return [self._some(tuple(r), group) for r in runs]
 
     def _some(self, nests: Nests, of: Group) -> Group:
-        return replace(of, nests=nests, private=private_axes(nests, self._temporaries(nests)))
+        return replace(of, nests=nests, private=private_axes(nests, own_temporaries(self.kernel, nests, self.touched)))
 
     def _blocks(self, groups: Sequence[Group]) -> Resident | None:
         """Blocks of groups that go through rows together; None where they cannot."""
@@ -187,12 +183,3 @@ class _Rows:
         whole = tuple(nests)
         wide = Group(whole).main.unit(first)
         return replace(self._some(whole, groups[0]), runs=tuple(runs), grains=((first, ceil(wide / step) * step),))
-
-    def _temporaries(self, nests: Sequence[Nest]) -> frozenset[str]:
-        """Temporaries that no others touch and that are written before they are read."""
-        inside, out = {n.number for n in nests}, set[str]()
-        for name in {u.buffer for n in nests for u in n.uses if not is_literal(u.buffer)}:
-            first = next(u for n in nests for u in n.uses if u.buffer == name)
-            if self.kernel.buffer(name).role == "temp" and self.users[name] <= inside and not first.reads:
-                out.add(name)
-        return frozenset(out)

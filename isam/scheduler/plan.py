@@ -6,7 +6,7 @@ run says.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
 from itertools import combinations
@@ -14,6 +14,7 @@ from math import ceil, gcd, lcm, prod
 
 from isam.classes import dataclass
 from isam.ir.affine import Affine
+from isam.ir.kernel import Kernel
 from isam.schedule.literals import is_literal
 from isam.schedule.tree import Deal
 from isam.scheduler.blocks import BlockedDomain
@@ -348,6 +349,28 @@ def in_order(plan: Plan) -> bool:
                     return False
                 left[axis], seen = block, place
     return True
+
+
+def touching(nests: Iterable[Nest]) -> dict[str, frozenset[int]]:
+    """Of each buffer the nests that touch it, by number."""
+    out: dict[str, set[int]] = {}
+    for n in nests:
+        for u in n.uses:
+            out.setdefault(u.buffer, set()).add(n.number)
+    return {b: frozenset(numbers) for b, numbers in out.items()}
+
+
+def own_temporaries(kernel: Kernel, nests: Sequence[Nest], touched: Mapping[str, frozenset[int]]) -> frozenset[str]:
+    """Temporaries that no other nests touch and that are written before they are read. ``touched``: as
+    :func:`touching` says of all nests of the kernel."""
+    inside, out = {n.number for n in nests}, set[str]()
+    for name in touching(nests):
+        if is_literal(name) or kernel.buffer(name).role != "temp" or not touched[name] <= inside:
+            continue
+        first = next(n for n in nests if any(u.buffer == name for u in n.uses))
+        if not any(u.buffer == name and u.reads for u in first.uses):
+            out.add(name)
+    return frozenset(out)
 
 
 def private_axes(group: tuple[Nest, ...], buffers: frozenset[str]) -> dict[str, frozenset[str]]:

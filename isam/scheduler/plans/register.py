@@ -17,7 +17,7 @@ from isam.schedule.literals import is_literal
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plan import Group
 from isam.scheduler.trim import segments
-from isam.system.graph import System
+from isam.system.graph import COUNTED, System
 
 if TYPE_CHECKING:
     from isam.scheduler.plans.fed import Fed
@@ -26,6 +26,8 @@ SMALL = 6  # calls of a block of which four steps of a reduction are unrolled
 FEW = 8  # calls of a block without a sum: enough to hide their latency
 NEVER_FULL = 1.1  # times as long as it is needed, what everything waits for is taken (measured)
 OVERLAPPED = 64  # steps of a sum of which a core hides half the latency behind the next block's
+ANOTHER_KIND = 0.04  # by how much each kind of block beyond the first of an axis makes all dearer
+FULL = 1.02  # times as long, where no room for another tile is left: no longer by itself, but others may want it
 ITERATION = 2.0  # what a block without a sum costs beside its calls
 NOTHING: Mapping[str, int] = MappingProxyType({})
 
@@ -57,14 +59,17 @@ def operand_memories(nest: Nest, system: System) -> tuple[str, ...]:
 class Room:
     """The memories next to a nest's unit, in cells (bytes where there are none). Operands with several homes may be
     spread over them; one tile's room is left for what passes through, or where each operand has a memory for itself
-    what calls of other nests bring there, ``passing``: as :func:`passing` says."""
+    what calls of other nests bring there, ``passing``: as :func:`passing` says. Through registers that the code
+    generator allocates nothing but that passes: it loads into one that the call before has read."""
 
     def __init__(self, nest: Nest, system: System, passing: Mapping[str, int] = NOTHING):
         pools = {n: m.pool for n, m in system.memories.items()}
         self.homes = [tuple(dict.fromkeys(pools[h] for h in u.homes if h != system.home)) for u in nest.uses]
         self.sizes = [self._size(nest, u, system) for u in nest.uses]
         self.limit = {h: system.memories[h].limit for homes in self.homes for h in homes}
-        self.spare = max([s for s, h in zip(self.sizes, self.homes, strict=True) if h], default=0)
+        self.largest = max([s for s, h in zip(self.sizes, self.homes, strict=True) if h], default=0)
+        allocated = not passing and all(system.memories[m].kind == COUNTED for m in self.limit)
+        self.spare = 0 if allocated else self.largest
         self.passing = passing if self._apart else NOTHING
         written = [n for n, u in enumerate(nest.uses) if u.writes and self.homes[n]]
         rooms = [sum(self.limit[h] - self.passing.get(h, 0) for h in self.homes[n]) // self.sizes[n]
@@ -83,11 +88,12 @@ class Room:
         n = tile_bytes(nest, use, system)
         return max(1, n if m is None or m.cells is None else -(-n // (m.cell or 1)))
 
-    def holds(self, tiles: list[int]) -> bool:
-        """Whether so many tiles of each operand fit together: in every set of memories what can live nowhere else."""
+    def holds(self, tiles: list[int], free: int = 0) -> bool:
+        """Whether so many tiles of each operand fit together: in every set of memories what can live nowhere else, and
+        so much more stays ``free``."""
         for bound, room, spare in self.sets:
             need = sum([tiles[n] * self.sizes[n] for n in bound])
-            if need and need + spare > room:
+            if need and need + spare + free > room:
                 return False
         return True
 
@@ -112,14 +118,17 @@ class Room:
 
 def passing(group: Group, main: Nest, system: System) -> dict[str, int]:
     """What one call of another nest of a group takes at most, of memories other than home, beside what calls of the
-    main one have there: cells, or bytes where there are none."""
+    main one have there: cells, or bytes where there are none. Of registers that the code generator allocates nests
+    before or behind the sum take those of its operands."""
     had = {(u.buffer, h) for u in main.uses for h in u.homes[:1]}
     out: dict[str, int] = {}
     for nest in group.nests:
-        here: dict[str, int] = {}
+        here, within = dict[str, int](), not set(nest.axes).isdisjoint(main.reduced)
         for u in nest.uses if nest is not main else ():
             memory = system.memories[u.homes[0]] if u.homes else None
             if memory is None or memory.name == system.home or (u.buffer, memory.name) in had:
+                continue
+            if memory.kind == COUNTED and not within:
                 continue
             grain = memory.cell or max(1, memory.align)
             parts = -(-tile_bytes(nest, u, system) // grain)
@@ -194,9 +203,10 @@ def blocks(
     return found
 
 
-def completed(nest: Nest, system: System, given: dict[str, int]) -> RegisterBlock | None:
-    """The best register block of a nest with a sum some of whose axes have their tiles already; None when none fits."""
-    costs = BlockCosts(nest, Room(nest, system), True)
+def completed(nest: Nest, system: System, given: dict[str, int], beside: Mapping[str, int]) -> RegisterBlock | None:
+    """The best register block of a nest with a sum some of whose axes have their tiles already; None when none fits.
+    ``beside``: as :func:`passing`."""
+    costs = BlockCosts(nest, Room(nest, system, beside), True)
     free = [a for a in costs.axes if a not in given]
     best: RegisterBlock | None = None
     for tiles in costs.candidates(free, costs.room.outputs, {}):
@@ -223,7 +233,7 @@ class BlockCosts:
         self.counts = {a: -(-nest.length(a) // nest.unit(a)) for a in self.axes}
         self._written = [self._along(u) for u in nest.uses if u.writes]
         self._read = [self._along(u) for u in nest.uses if not u.writes and not is_literal(u.buffer)]
-        self._waste: dict[tuple[str, int], float] = {}
+        self._cuts: dict[tuple[str, int], list[tuple[int, float]]] = {}
 
     def _along(self, use: Use) -> list[str]:
         return [a for a in self.axes if a in axes_of(use)]
@@ -240,8 +250,12 @@ class BlockCosts:
                     yield from (tiles | more for more in further if more[a] > 1)
 
     def _tiles(self, axes: list[str], limit: int, floor: dict[str, int]) -> Iterator[dict[str, int]]:
-        ranges = [range(floor.get(a, 1), min(self.counts[a], limit) + 1, floor.get(a, 1)) for a in axes]
+        ranges = [self._sizes(a, floor.get(a, 1), min(self.counts[a], limit)) for a in axes]
         return (dict(zip(axes, combo, strict=True)) for combo in product(*ranges) if prod(combo) <= limit)
+
+    def _sizes(self, axis: str, least: int, most: int) -> list[int]:
+        """How many tiles along an axis a block may have: those of which some block that it is cut into has as many."""
+        return [n for n in range(least, most + 1, least) if self._cut(axis, n)[0][0] == n]
 
     def _counts_whole(self, axis: str, tiles: dict[str, int]) -> bool:
         """Whether a block has all that lies within an axis, of whatever is read along it."""
@@ -251,16 +265,33 @@ class BlockCosts:
     def of(self, tiles: dict[str, int]) -> float | None:
         """None when the block does not fit the memories next to the unit."""
         per = {a: tiles.get(a, 1) for a in self.axes}
-        if self.reducing and fitting_order(self.nest, per, self.room) is None:
-            return None
-        calls = prod(per.values())
+        full = 1.0
+        if self.reducing and fitting_order(self.nest, per, self.room, self.room.largest - self.room.spare) is None:
+            if fitting_order(self.nest, per, self.room) is None:
+                return None
+            full = FULL
+        cuts = [self._cut(a, n) for a, n in per.items()]
+        kinds = prod([1 + ANOTHER_KIND * (len(c) - 1) for c in cuts])
+        return full * kinds * sum([prod([share for _, share in kind]) * self._per_call([n for n, _ in kind])
+                            for kind in product(*cuts)])  # fmt: skip
+
+    def _cut(self, axis: str, per: int) -> list[tuple[int, float]]:
+        """The sizes that blocks of so many tiles along an axis have, and which share of all tiles is in each."""
+        if (axis, per) not in self._cuts:
+            n = self.counts[axis]
+            cut = segments(n, per, 1, self.nest.unit(axis) > 1)
+            self._cuts[axis, per] = [(s.size, s.size * s.count / n) for s in cut]
+        return self._cuts[axis, per]
+
+    def _per_call(self, tiles: Sequence[int]) -> float:
+        """What a call costs in a block of so many tiles along each axis."""
+        per = dict(zip(self.axes, tiles, strict=True))
+        calls = prod(tiles)
         outs = sum([prod([per[a] for a in axes]) for axes in self._written])
         ins = sum([prod([per[a] for a in axes]) for axes in self._read])
-        waste = prod([self._wasted(a, n) for a, n in per.items()])
         if not self.reducing:
             lines = sum([r.vector / min(r.near, per.get(r.axis, 1) * self.nest.unit(r.axis)) for r in self.apart])
-            traffic = (ins + outs) / calls + lines
-            return waste * (traffic + ITERATION / calls)
+            return (ins + outs + ITERATION) / calls + lines
         if self.fed is None:
             busy = max(1.0, NEVER_FULL * ins / calls)
             if len(self._read) > 1:  # else what is read takes longer, or others beside it do
@@ -268,18 +299,7 @@ class BlockCosts:
         else:
             busy = self.fed.per_call(together(self.nest, per), calls, self.rounds)
         latency = FEW / min(FEW, calls)  # independent accumulators hide the latency of the unit
-        return waste * (busy + 0.15 * ins / calls + 0.15 * (latency - 1) + 0.02 * outs / calls)
-
-    def _wasted(self, axis: str, per: int) -> float:
-        """How many times as much is done along an axis, and how much more often, as with blocks that divide it."""
-        if (axis, per) not in self._waste:
-            n, unit = self.counts[axis], self.nest.unit(axis)
-            cut = segments(n, per, 1, unit > 1)
-            have = sum(max(1, -(-s.size // unit)) * s.count for s in cut)
-            average = n / max(1, -(-n // per))
-            self._waste[axis, per] = (max(1.0, have / max(1, n)) * (1 + 0.04 * (len(cut) - 1))
-                                      * (1 + 0.15 * (per - average) / per))  # fmt: skip
-        return self._waste[axis, per]
+        return busy + 0.15 * ins / calls + 0.15 * (latency - 1) + 0.02 * outs / calls
 
 
 def together(nest: Nest, per: dict[str, int]) -> list[int]:
@@ -308,11 +328,11 @@ def _by_size(nest: Nest, per: dict[str, int]) -> list[str]:
     return sorted(rest, key=lambda a: (-per.get(a, 1) if a not in nest.mapped else 1, rest.index(a)))
 
 
-def fitting_order(nest: Nest, per: dict[str, int], room: Room) -> list[str] | None:
-    """The first order of unrolling with which the block fits; None where there is none."""
+def fitting_order(nest: Nest, per: dict[str, int], room: Room, free: int = 0) -> list[str] | None:
+    """The first order of unrolling with which the block fits, and leaves so much ``free``; None where there is none."""
     rest, tiles = _by_size(nest, per), together(nest, per)
     for a in rest or [""]:
-        if room.holds(live(nest, tiles, a, per.get(a, 1))):
+        if room.holds(live(nest, tiles, a, per.get(a, 1)), free):
             return [a, *(b for b in rest if b != a)] if a else []
     return None
 

@@ -1,0 +1,108 @@
+"""Blocks that fill the registers that the code generator allocates, and what blocks of uneven rows cost."""
+
+from __future__ import annotations
+
+import pytest
+
+from isam.ir.text import parse_kernel
+from isam.scheduler.nests import Nest, nests_of
+from isam.scheduler.plan import Group
+from isam.scheduler.plans.register import FULL, BlockCosts, Room, blocks, passing
+from isam.scheduler.trim import segments
+from isam.system.graph import System
+from tests.pipeline import compiled, simulated
+from tests.unit.scheduler.test_prefetch import PRODUCT
+
+REGISTERS = 16  # of host-avx2, each of eight lanes
+CALLS = 8  # that fit into the latency of one
+
+
+def product_nest(m: int, n: int, k: int, on: str = "host-avx2") -> tuple[Nest, System]:
+    """The nest of a product of ``m`` rows and ``n`` columns, and its machine."""
+    job = compiled(parse_kernel(PRODUCT), {"M": m, "N": n, "K": k}, simulated(on))
+    assert job.cover is not None
+    return next(x for x in nests_of(job.cover, job.system) if x.reduced), job.system
+
+
+def best(m: int, n: int) -> dict[str, int]:
+    nest, system = product_nest(m, n, 512)
+    return dict(blocks(nest, system, {})[0].tiles)
+
+
+def test_rows_of_which_some_are_left_have_enough_sums_under_way() -> None:
+    """Of seven rows and two vectors beside them, which leave registers over, six sums of the last three rows would wait
+    for each other: twelve are under way at first, with the operands of which every register is taken, then eight."""
+    tiles = best(7, 512)
+    assert tiles["i"] * tiles["j"] + min(tiles.values()) + 1 == REGISTERS
+    assert min(s.size for s in segments(7, tiles["i"], 1, False)) * tiles["j"] >= CALLS
+
+
+def test_of_two_that_are_as_quick_the_one_that_leaves_a_register_is_taken() -> None:
+    assert best(12, 48) == {"i": 6, "j": 2}
+    nest, system = product_nest(12, 48, 512)
+    costs = BlockCosts(nest, Room(nest, system), reducing=True)
+    full, left = costs.of({"i": 4, "j": 3}), costs.of({"i": 6, "j": 2})
+    assert full is not None
+    assert left is not None
+    assert left < full < FULL * left  # without that it would be the other way round
+
+
+def test_a_block_costs_what_the_blocks_that_it_is_cut_into_do() -> None:
+    """At most five of seven rows are four and three, as at most four are."""
+    nest, system = product_nest(7, 512, 512)
+    costs = BlockCosts(nest, Room(nest, system), reducing=True)
+    assert costs.of({"i": 5, "j": 2}) == costs.of({"i": 4, "j": 2})
+    apart = [c for c in (costs.of({"i": 4, "j": 2}), costs.of({"i": 7, "j": 1})) if c is not None]
+    assert len(apart) == 2
+
+
+@pytest.mark.parametrize(("more", "fits"), [({}, True), ({"v": 1}, False)])
+def test_room_is_left_for_what_other_nests_bring_while_a_sum_goes_on(more: dict[str, int], fits: bool) -> None:
+    nest, system = product_nest(96, 96, 96)
+    costs = BlockCosts(nest, Room(nest, system, more), reducing=True)
+    assert (costs.of({"i": 4, "j": 3}) is not None) is fits
+    assert costs.of({"i": 6, "j": 2}) is not None
+
+
+CLIPPED = """
+kernel clipped(M, N, K)
+  in  A: f32[M, K]
+  in  B: f32[K, N]
+  out C: f32[M, N]
+  temp P: f32[M, N]
+  forall i < M, j < N
+    P[i, j] = 0
+  forall i < M, j < N, k < K
+    P[i, j] += A[i, k] * B[k, j]
+  forall i < M, j < N
+    C[i, j] = max(P[i, j], 0)
+"""
+MADE = """
+kernel made(M, N, K)
+  in  A: f32[M, K]
+  in  B: f32[K, N]
+  out C: f32[M, N]
+  temp E: f32[K, N]
+  forall k < K, j < N
+    E[k, j] = max(B[k, j], 0)
+  forall i < M, j < N
+    C[i, j] = 0
+  forall i < M, j < N, k < K
+    C[i, j] += A[i, k] * E[k, j]
+"""
+
+
+def beside(kernel: str) -> dict[str, int]:
+    """What nests take beside the product of a kernel."""
+    job = compiled(parse_kernel(kernel), {"M": 7, "N": 512, "K": 512}, simulated("host-avx2"))
+    assert job.cover is not None
+    nests = tuple(nests_of(job.cover, job.system))
+    return passing(Group(nests), next(n for n in nests if n.reduced), job.system)
+
+
+def test_what_comes_behind_a_sum_takes_the_registers_of_its_operands() -> None:
+    assert beside(CLIPPED) == {}
+
+
+def test_what_is_done_while_a_sum_goes_on_has_registers_of_its_own() -> None:
+    assert set(beside(MADE)) == {"v"}
