@@ -27,7 +27,7 @@ from isam.system.graph import Memory, Move, System
 from isam.system.load import load_system
 from tests.corpus import CASES
 from tests.machines import CROWD, WEIGHTS
-from tests.pipeline import compiled, simulated
+from tests.pipeline import compiled, of_corpus, simulated
 
 TOY = simulated("toy")
 PRODUCT = parse_kernel("""kernel product(M, N, K)
@@ -149,8 +149,8 @@ def twice(system: System) -> System:
      (CROWD, "softmax"), ("toy_grid", "matmul")],
 )  # fmt: skip
 def test_twice_the_rates_half_the_time(on: str, name: str):
-    system, case = simulated(on), CASES[name]
-    one, two = (compiled(case.load(), case.small[0], s) for s in (system, twice(system)))
+    case = CASES[name]
+    one, two = of_corpus(name, on), compiled(case.load(), case.small[0], twice(simulated(on)))
     assert [d.label for d in one.trace.decisions] == [d.label for d in two.trace.decisions]
     assert ticks(one) == 2 * ticks(two)
 
@@ -199,7 +199,7 @@ def test_names_of_nodes_do_not_matter(tmp_path: Path, name: str):
     path = tmp_path / "game.yaml"
     path.write_text(renamed(source), encoding="utf-8")
     case = CASES[name]
-    one, two = (compiled(case.load(), case.small[0], simulated(s)) for s in ("toy", str(path)))
+    one, two = of_corpus(name), compiled(case.load(), case.small[0], simulated(str(path)))
     assert [renamed(d.label) for d in one.trace.decisions] == [d.label for d in two.trace.decisions]
     assert renamed(str(one.schedule)).split() == str(two.schedule).split()
     assert ticks(one) == ticks(two)
