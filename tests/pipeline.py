@@ -21,6 +21,7 @@ from isam.ir.kernel import Kernel
 from isam.ir.mapping import Cover
 from isam.system.graph import System
 from isam.system.load import load_system
+from tests.corpus import CASES
 from tests.laws.judges import random_numbers
 
 
@@ -39,6 +40,17 @@ def compiled(kernel: Kernel, sizes: Mapping[str, int], system: System, approach:
              check: bool = False) -> Job:  # fmt: skip
     """The job after all stages."""
     return run_stages(new_job(kernel, system, sizes, approach, check=check))
+
+
+def of_corpus(name: str, on: str = "toy", sizes: Mapping[str, int] | None = None) -> Job:
+    """The job of a kernel of the corpus on a simulated machine, at its first sizes if none are given: kept, as several
+    tests look at the same one."""
+    return _of_corpus(name, on, tuple(sorted((sizes or CASES[name].small[0]).items())))
+
+
+@cache
+def _of_corpus(name: str, on: str, sizes: tuple[tuple[str, int], ...]) -> Job:
+    return compiled(CASES[name].load(), dict(sizes), simulated(on))
 
 
 def judge(kernel: Kernel, sizes: Mapping[str, int], job: Job, seed: int = 0,

@@ -110,19 +110,21 @@ class _Races:
         mask = self.mask_of(o)
         memory = resolve(self.schedule.system, o.place.memory)
         where = memory, o.place.base, at.instance.get(self.owner[memory], 0)
-        kept: list[_Touch] = []
-        for t in self.touched.get(where, ()):
-            meets = low < t.high and t.low < high and _common(low, mask, t.low, t.mask)
+        touched, over = self.touched.setdefault(where, []), set[int]()
+        for t in [t for t in touched if low < t.high and t.low < high]:
+            meets = (writes or t.writes) and _common(low, mask, t.low, t.mask)
             own = t.issue.unit == issue.unit and (t.stream, t.number) == (stream, number)
-            if meets and (writes or t.writes) and not own and finished.get(t.stream, 0) <= t.number:
+            done = finished.get(t.stream, 0) > t.number
+            if meets and not own and not done:
                 name = f"{t.issue.instruction} on '{t.stream[0]}'"
                 what = f"may start before {name}, which touches the same bytes, is done"
                 self.found.append(Violation(8, "race", what, issue_text(issue)))
             hidden = writes and low <= t.low and t.high <= high and not t.mask & ~(mask >> (t.low - low))
-            if not (hidden and finished.get(t.stream, 0) > t.number):
-                kept.append(t)  # else: whoever is after this write is after that access too
-        kept.append(_Touch(low, high, mask, stream, number, writes, issue))
-        self.touched[where] = kept
+            if hidden and done:  # whoever is after this write is after that access too
+                over.add(id(t))
+        if over:
+            touched[:] = [t for t in touched if id(t) not in over]
+        touched.append(_Touch(low, high, mask, stream, number, writes, issue))
 
     def mask_of(self, o: Operand) -> int:
         """Which bytes from its lowest on an operand touches, as bits; of whole cells all."""

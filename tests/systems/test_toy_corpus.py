@@ -5,14 +5,12 @@ from __future__ import annotations
 import pytest
 
 from tests.corpus import CASES
-from tests.pipeline import compiled, judge, simulated
+from tests.pipeline import judge, of_corpus
 
-TOY = simulated("toy")
 NAMES = list(CASES)
 
 
 @pytest.mark.parametrize("name", NAMES[::2])
 def test_first_half(name):
     case = CASES[name]
-    sizes = case.small[0]
-    judge(case.load(), sizes, compiled(case.load(), sizes, TOY), seed=3)
+    judge(case.load(), case.small[0], of_corpus(name), seed=3)

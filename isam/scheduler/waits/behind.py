@@ -136,7 +136,9 @@ class Behind:
             some = [f for f in prints if clash(f, mine, self.within.ranges)]
             owner = self.within.owned.get(mine.where[0])
             alone = owner is not None and all(self.groups.get(f.stream) == owner for f in some)  # nobody else's calls
-            possible = self._possible[key] = self.within.may_meet(some, alone or view.dealt == (), not alone)
+            nested = any(map(self.within.nested, self.trees))
+            possible = self.within.may_meet(some, alone or view.dealt == (), not alone, nested)
+            self._possible[key] = possible
         return possible <= found.keys()
 
     def _later(self, view: View, loop: Loop, iterations: int) -> View:
@@ -201,7 +203,8 @@ class Behind:
                 part = Look(mine, look.span, found.copy())
                 self._through(child, part, view)
                 behind = before[i + 1]
-                look.find({m: n + here.get(m, 0) - behind.get(m, 0) for m, n in part.found.items()})
+                new = [(m, n) for m, n in part.found.items() if m not in found]
+                look.find({m: n + here.get(m, 0) - behind.get(m, 0) for m, n in new})
             else:
                 continue
             if most <= found.keys():
@@ -280,17 +283,20 @@ class Behind:
 
     def _lump_dealt(self, loop: Loop, look: Look, view: View, others: bool) -> None:
         """A dealt loop as one; ``others``: its iterations surely ran on other instances than the looker's."""
+        assert loop.deal is not None
+        group, owner = loop.deal.group, self.within.owned.get(look.mine.where[0])
         for f in view.dealt_lump(self.within.met_by(loop.body, look.mine), loop, self.within.alike(view.dealt, loop)):
+            theirs = others and self.groups.get(f.stream) == group
+            if theirs and owner == group:  # of their own memories
+                continue
             if clash(f, look.mine, view.ranges):
                 met = self._met(f, view)
-                if others and loop.deal is not None and self.groups.get(f.stream) == loop.deal.group:
-                    met = {m: n for m, n in met.items() if m.every}
-                    if self.within.owned.get(f.where[0]) == self.groups[f.stream]:
-                        continue
-                look.find(met)
+                look.find({m: n for m, n in met.items() if m.every} if theirs else met)
 
     def _meets(self, node: Node, look: Look, view: View) -> bool:
-        """Whether a node may touch what the looker does, other than by a stream that was met already."""
+        """Whether a node may touch what the looker does, other than by who was met already."""
+        if look.found and self.within.streams(node, look.mine, view.dealt) <= look.found.keys():
+            return False
         others = bool(self.groups) and (view.dealt != () or self.within.deals(node))  # calls of other instances
         for f in self.within.met_by(node, look.mine):
             if (others or Met(f.stream) not in look.found) and clash(view.seen(f), look.mine, view.ranges):

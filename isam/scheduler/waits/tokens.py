@@ -59,9 +59,7 @@ class Tokens:
         threads = system.threads
         self.ordered = {streams[u] for u in threads.units} if threads else set[str]()  # a thread waits for itself
         self.apart = set(threads.memories) if threads else set[str]()  # nobody else touches these
-        dealt = (n for tree in trees for n in distinct(tree) if isinstance(n, Loop) and n.deal is not None)
-        deep = any(deals(n.body) for n in dealt)
-        self.behind = Behind(Within(Prints(schedule, streams, scopes), whole, groups, owned, inner, deep), trees)
+        self.behind = Behind(Within(Prints(schedule, streams, scopes), whole, groups, owned, inner), trees)
         self.lags: dict[int, Lags] = {}
 
     def visit(self, node: Node, at: Frame) -> None:
@@ -164,11 +162,6 @@ def nested(node: Node, groups: frozenset[str]) -> Iterator[int]:
         groups |= {node.deal.group}
     for part in children(node):
         yield from nested(part, groups)
-
-
-def deals(node: Node) -> bool:
-    """Whether a loop in it is dealt."""
-    return any(isinstance(n, Loop) and n.deal is not None for n in distinct(node))
 
 
 def _waits(lags: Mapping[Met, int]) -> tuple[Wait, ...]:

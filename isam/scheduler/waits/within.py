@@ -23,14 +23,13 @@ NOBODY = Footprint(("", ""), "", Affine(), Affine(), False)  # who looks where o
 @dataclass
 class Within:
     """``groups``: the replicated group of a stream; ``owned``: of a memory that every instance has for itself.
-    ``inner``: dealt loops (``id``) that stand in one that is dealt to the same group; ``nested``: some stand in one."""
+    ``inner``: dealt loops (``id``) that stand in one that is dealt to the same group."""
 
     prints: Prints
     ranges: Ranges  # of every variable, wherever it stands
     groups: dict[str, str]
     owned: dict[str, str]
     inner: frozenset[int]
-    nested: bool
     met: dict[str, Met] = field(default_factory=dict)  # a stream on the looker's instance
     one: dict[str, Calls] = field(default_factory=dict)  # one call of it
     _calls: dict[object, Calls] = field(default_factory=dict)
@@ -40,6 +39,7 @@ class Within:
     _met_by: dict[object, tuple[Footprint, ...]] = field(default_factory=dict)
     _streams: dict[object, frozenset[Met]] = field(default_factory=dict)
     _deals: dict[int, bool] = field(default_factory=dict)
+    _nested: dict[int, bool] = field(default_factory=dict)
     _terms: dict[int, int] = field(default_factory=dict)
     _numbers: dict[object, int] = field(default_factory=dict)
     _ran: dict[object, int] = field(default_factory=dict)
@@ -136,6 +136,15 @@ class Within:
             self._deals[id(node)] = got
         return got
 
+    def nested(self, node: Node) -> bool:
+        """Whether a dealt loop in it stands in another one."""
+        got = self._nested.get(id(node))
+        if got is None:
+            own = isinstance(node, Loop) and node.deal is not None
+            got = self.deals(node) and any(self.deals(p) if own else self.nested(p) for p in children(node))
+            self._nested[id(node)] = got
+        return got
+
     def row(self, seq: Seq, dealt: tuple[Loop, ...] | None) -> Row:
         plain = self._rows.get(id(seq)) if dealt == () or not self.groups else None
         if plain is not None:
@@ -176,11 +185,11 @@ class Within:
                     if writes := [f for f in prints if f.writes]:
                         written.setdefault(where, []).append(self._lump(i, c, writes))
 
-        deals = self.deals(seq)
+        deals, nested = self.deals(seq), self.nested(seq)
 
         def listed(touches: dict[Where, list[ChildAccess]], writes: bool) -> Places:
             some = {w: [f for f in fs if f.writes or not writes] for w, fs in self.reach(seq).items()}
-            return {w: Touched(ts[::-1], self.may_meet(some[w], own, deals)) for w, ts in touches.items()}
+            return {w: Touched(ts[::-1], self.may_meet(some[w], own, deals, nested)) for w, ts in touches.items()}
 
         return listed(written, True), listed(touched, False)
 
@@ -197,14 +206,14 @@ class Within:
             got = self._met_by[key] = tuple(f for f in self.reach(node).get(mine.where, ()) if f.writes or mine.writes)
         return got
 
-    def may_meet(self, some: Iterable[Footprint], own: bool, deals: bool) -> frozenset[Met]:
+    def may_meet(self, some: Iterable[Footprint], own: bool, deals: bool, nested: bool) -> frozenset[Met]:
         """Whom accesses may turn out to be by, looked at by their own instance (``own``) or from inside a dealt loop;
-        ``deals``: there are dealt loops among what is looked at."""
+        ``deals``: there are dealt loops among what is looked at; ``nested``: one of those stands in another."""
         met = {self.met[f.stream] for f in some}
         if self.groups and (deals or not own):
             for f in some:
                 group = self.groups.get(f.stream)
-                alone = not own and not self.nested and self.owned.get(f.where[0]) == group
+                alone = not own and not nested and self.owned.get(f.where[0]) == group
                 if group is not None and not alone:
                     met.add(Met(f.stream, True))
         return frozenset(met)
@@ -215,7 +224,7 @@ class Within:
         key = (id(node), mine.where, mine.writes, own)
         got = self._streams.get(key)
         if got is None:
-            got = self._streams[key] = self.may_meet(self.met_by(node, mine), own, self.deals(node))
+            got = self._streams[key] = self.may_meet(self.met_by(node, mine), own, self.deals(node), self.nested(node))
         return got
 
     def reach(self, node: Node) -> dict[Where, tuple[Footprint, ...]]:

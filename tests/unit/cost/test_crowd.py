@@ -14,17 +14,15 @@ from isam.proof.races import check_races
 from isam.schedule.tree import Loop, distinct
 from tests.corpus import CASES
 from tests.machines import CROWD
-from tests.pipeline import compiled, simulated
+from tests.pipeline import of_corpus
 
-CORES = simulated(CROWD)
 NAMES = ("matmul", "conv2d", "softmax", "layer_norm", "attention", "gru", "sepconv", "lower_triangle")
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_streams_and_instances_in_any_order(name):
     case = CASES[name]
-    job = compiled(case.load(), case.small[0], CORES)
-    schedule = job.schedule
+    schedule = of_corpus(name, CROWD).schedule
     assert schedule is not None
     late = {s.name: 3 for s in schedule.kernel.syms}
     assert any(isinstance(n, Loop) and n.deal for n in distinct(schedule.call))

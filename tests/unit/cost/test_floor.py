@@ -17,13 +17,13 @@ from isam.ir.text import parse_kernel
 from isam.schedule.tree import Issue, distinct
 from tests.corpus import CASES
 from tests.machines import CROWD
-from tests.pipeline import compiled, simulated
+from tests.pipeline import compiled, of_corpus, simulated
 
 TOY, CORES = simulated("toy"), simulated(CROWD)
 
 
 def schedule_of(name: str, **sizes: int):
-    job = compiled(CASES[name].load(), sizes or CASES[name].small[0], TOY)
+    job = of_corpus(name, sizes=sizes)
     assert job.schedule is not None
     return job.schedule, {s.name: 3 for s in job.schedule.kernel.syms}
 
@@ -31,13 +31,13 @@ def schedule_of(name: str, **sizes: int):
 @pytest.mark.parametrize("name", sorted(CASES))
 def test_no_schedule_is_faster_than_its_floor(name):
     case = CASES[name]
-    for on, sizes in ((TOY, case.small[0]), (CORES, case.small[:2][-1])):
-        job = compiled(case.load(), sizes, on)
+    for on, sizes in (("toy", case.small[0]), (CROWD, case.small[:2][-1])):
+        job = of_corpus(name, on, sizes)
         schedule = job.schedule
         assert schedule is not None
         late = {s.name: 3 for s in schedule.kernel.syms}
-        assert floor(schedule, late).seconds <= timeline(schedule, late).seconds * (1 + 1e-12), (on.name, sizes)
-        assert least_seconds(job.cover, on) <= timeline(schedule, late).seconds * (1 + 1e-12), (on.name, sizes)
+        assert floor(schedule, late).seconds <= timeline(schedule, late).seconds * (1 + 1e-12), (on, sizes)
+        assert least_seconds(job.cover, schedule.system) <= timeline(schedule, late).seconds * (1 + 1e-12), (on, sizes)
 
 
 def test_what_is_made_when_constants_are_bound_takes_no_time_of_a_call():
@@ -150,7 +150,7 @@ def test_the_capacity_counted_by_hand():
 def test_where_the_theorem_on_contractions_applies(name, applies):
     case = CASES[name]
     large = {n: 4 * v + 64 for n, v in case.small[0].items()}
-    schedule = compiled(case.load(), large if applies else case.small[0], TOY).schedule
+    schedule = of_corpus(name, sizes=large if applies else None).schedule
     assert schedule is not None
     assert any(b.kind == "capacity" for b in floor(schedule).bounds) == applies
 

@@ -20,7 +20,7 @@ from isam.system.groups import Link
 from tests.corpus import CASES
 from tests.double_buffered import product
 from tests.machines.small import PRODUCT, SAME, ZERO, instruction, small
-from tests.pipeline import compiled, simulated
+from tests.pipeline import compiled, of_corpus, simulated
 from tests.random_kernels import random_kernel
 from tests.random_machines import machine
 from tests.random_streams import Dealt, Trees, many
@@ -221,8 +221,7 @@ def test_stalls_are_exact_where_lags_are_long(deep, places):
 
 @pytest.mark.parametrize("name", ["matmul", "softmax", "conv2d", "layer_norm", "rnn", "lower_triangle"])
 def test_stalls_on_toy(name):
-    case = CASES[name]
-    schedule = compiled(case.load(), case.small[0], simulated("toy")).schedule
+    schedule = of_corpus(name).schedule
     assert schedule is not None
     stalled(schedule, {s.name: 5 for s in schedule.kernel.syms})
 

@@ -12,14 +12,15 @@ from isam.ir.text import parse_kernel
 from isam.schedule.tree import Issue
 from isam.system.load import load_system
 from tests.corpus import CASES
-from tests.pipeline import compiled, simulated
+from tests.pipeline import compiled, of_corpus, simulated
 
 NAMES = ("matmul", "softmax", "conv2d", "layer_norm", "sepconv", "rnn", "lower_triangle", "matmul_i8")
 
 
 def schedule_of(name: str, system=None, **sizes: int):
     case = CASES[name]
-    job = compiled(case.load(), sizes or case.small[0], system or simulated("toy"))
+    plain = system is None
+    job = of_corpus(name, sizes=sizes) if plain else compiled(case.load(), sizes or case.small[0], system)
     assert job.schedule is not None
     return job.schedule, {s.name: 5 for s in job.schedule.kernel.syms}
 

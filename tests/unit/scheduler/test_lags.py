@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,9 @@ from isam.ir.affine import Affine
 from isam.proof.races import calls, check_races
 from isam.schedule.tree import Bound, Deal, Issue, Loop, Operand, Place, Schedule, Seq, Tile, distinct
 from isam.scheduler.waits import for_results, with_waits
+from isam.scheduler.waits.look import Met
+from isam.scheduler.waits.within import Within
+from tests.random_groups import Groups
 from tests.random_streams import Boxes, Dealt, Trees, nearest
 from tests.unit.scheduler.test_tokens import changed
 
@@ -35,6 +39,24 @@ def test_no_lag_is_too_long_on_random_trees(block):
             if len({n.unit for n in issues.values()}) > 1:
                 assert mine.get(stream, lag + 1) <= lag, (seed, issues[call])
         assert len({n.unit for n in issues.values()}) < 2 or not check_races(schedule, {}, 1), seed
+
+
+@pytest.mark.parametrize("drawn", [Groups, Dealt])
+def test_what_is_passed_by_unseen_holds_nobody_new(drawn: type, monkeypatch: pytest.MonkeyPatch):
+    """A look back ends, and passes by loops, where whoever may be met there was met: looking on finds the same."""
+    schedules = [drawn(seed).schedule() for seed in range(30)]
+    short = [with_waits(s) for s in schedules]
+    streams, touches = Within.streams, Within._touches
+
+    def endless(*given: Any) -> Any:
+        places = touches(*given)
+        for touched in (t for by_place in places for t in by_place.values()):
+            touched.streams |= {Met("nobody")}
+        return places
+
+    monkeypatch.setattr(Within, "streams", lambda *given: streams(*given) | {Met("nobody")})
+    monkeypatch.setattr(Within, "_touches", endless)
+    assert all(a == with_waits(s) for a, s in zip(short, schedules, strict=True))
 
 
 @pytest.mark.parametrize("still", [True, False])

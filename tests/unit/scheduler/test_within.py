@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from itertools import pairwise
 
 from isam.ir.affine import Affine
-from isam.schedule.tree import Seq
+from isam.schedule.tree import Bound, Deal, Issue, Loop, Operand, Place, Seq, Tile
 from isam.scheduler.tiles import Ranges, bounds_of
 from isam.scheduler.waits.footprints import Footprint, clash
 from isam.scheduler.waits.look import Met, View
 from isam.scheduler.waits.rows import FEW, ChildAccess, Touched
+from isam.scheduler.waits.tokens import Tokens
+from tests.random_groups import Groups
 
 WHERE = ("sp", "")
 FIXED, OURS, THEIRS = Affine(), Affine.of("i", 40), Affine.of("j", 40)  # what an access may begin at
@@ -67,3 +70,23 @@ def test_near_is_the_first_of_each_stream_that_a_look_at_every_access_finds():
                 looked += len(firsts)
             assert not touched.near((0, 300), 0, lambda *_: (0, 300), lambda _: True)
     assert looked > 600
+
+
+def test_other_instances_are_met_only_in_loops_dealt_within_loops_dealt():
+    """In a memory that instances have of their own: in one loop each knows its part, in another within it none does."""
+    own = Operand("D", Tile("x", (Affine(),), (4,), (1,)), Place("l", "", Affine(), (1,)), (0,))
+    call = Issue("dma", "copy", (("M", 1), ("N", 4)), (replace(own, name="S"), own))
+
+    def dealt(var: str, *parts: Issue | Loop) -> Loop:
+        return Loop(var, (Bound(Affine()),), (Bound(Affine((), 2)),), 1, Seq(parts), deal=Deal("core", 0, 1))
+
+    flat, deep = dealt("a", call), dealt("b", call, dealt("c", call))
+    tree = Seq((flat, deep))
+    within = Tokens(replace(Groups(0).schedule(), call=tree)).behind.within
+    mine = within.prints.of(call)[1]
+    assert [within.nested(n) for n in (call, flat, deep, tree)] == [False, False, True, True]
+    mine_alone, theirs_too = {Met("dma")}, {Met("dma"), Met("dma", True)}
+    assert within.streams(flat, mine, (flat,)) == mine_alone
+    assert within.streams(deep, mine, (flat,)) == within.streams(flat, mine, ()) | theirs_too == theirs_too
+    assert within.row(tree, (flat,)).touched[mine.where].streams == theirs_too
+    assert within.row(flat.body, (flat,)).touched[mine.where].streams == mine_alone
