@@ -14,13 +14,13 @@ from functools import reduce
 
 from isam.classes import dataclass
 from isam.ir.affine import Affine
-from isam.ir.kernel import Access, Buffer, Item, Kernel, Recurrence, Source, Statement
+from isam.ir.kernel import Access, Buffer, Item, Kernel, Recurrence, Source, Statement, statements_in
 from isam.ir.poly import Set, make
 from isam.ir.relation import Region, Rel, TooMuch, bounded
 from isam.ir.verify import verify
 from isam.once import know, once
 from isam.proof.execution import Execution, Memory, shared_buffers, written_in
-from isam.proof.local import between
+from isam.proof.local import between, cutpoints
 from isam.proof.operations import Licence, Operations
 from isam.proof.parted import in_blocks, parted
 from isam.proof.reached import reached
@@ -91,20 +91,25 @@ class Equivalence:
         return Verdict(False, (), why)
 
     def _try(self, before: Kernel, after: Kernel, licence: Licence) -> tuple[str, ...]:
-        part = between(before, after)
-        if part is not None and not self._asked(*part, licence):
+        whole = (before, after, frozenset[str]())
+        part = between(before, after) or whole
+        sums = tuple(tuple(statements_in(k.body)) for k in part[:2])
+        cut = next(cutpoints(*sums), None) is not None
+        if (cut and not self._asked(*part, licence, cut)) or (part is not whole and not self._asked(*part, licence)):
             return ()
-        return self._asked(before, after, frozenset(), licence)
+        return self._asked(*whole, licence)
 
-    def _asked(self, a: Kernel, b: Kernel, seen: frozenset[str], licence: Licence) -> tuple[str, ...]:
+    def _asked(
+        self, a: Kernel, b: Kernel, seen: frozenset[str], licence: Licence, cut: bool = False
+    ) -> tuple[str, ...]:
         """As :meth:`_Pair.differences`, looked for once."""
-        asked = _question(a, b, seen, licence)
+        asked = (*_question(a, b, seen, licence), cut)
         if asked in self._answers:
             return self._answers[asked]
         key = (licence, a.syms)
         if key not in self._executions:
             self._executions[key] = Execution(Operations(licence), a.syms)
-        found = _Pair(self._executions[key], a, b).differences(seen)
+        found = _Pair(self._executions[key], a, b, cut).differences(seen)
         self._answers[asked] = found
         return found
 
@@ -166,11 +171,12 @@ def _differences(a: Kernel, b: Kernel) -> list[str]:
 
 @dataclass(slots=True)
 class _Pair:
-    """Two kernels executed side by side."""
+    """Two kernels executed side by side. ``cut``: what follows sums that are the same does not know what they are."""
 
     execution: Execution
     a: Kernel
     b: Kernel
+    cut: bool = False
 
     def differences(self, seen: frozenset[str] = frozenset()) -> tuple[str, ...]:
         """What was not shown to be the same: of the results, or of the buffers ``seen``."""
@@ -199,10 +205,25 @@ class _Pair:
         if len(first) != len(second):
             raise TooMuch("the kernels have different recurrent loops")
         for k, ((items, loop), (others, other)) in enumerate(zip(first, second, strict=True)):
-            self.execution.run(items, one, self.a, loops)
-            self.execution.run(others, two, self.b, loops)
+            self._straight(items, others, one, two, loops, f"{place}.{k}")
             if loop is not None and other is not None:
                 self._loop(loop, other, one, two, loops, f"{place}.{k}")
+
+    def _straight(
+        self, a: Sequence[Item], b: Sequence[Item], one: Memory, two: Memory, loops: tuple[Recurrence, ...], place: str
+    ) -> None:
+        """Statements without a loop among them."""
+        done = (0, 0)
+        alike = shared_buffers(self.a, self.b)
+        for i, j, name in cutpoints(a, b) if self.cut else ():
+            if name in alike:
+                self.execution.run(a[done[0] : i], one, self.a, loops)
+                self.execution.run(b[done[1] : j], two, self.b, loops)
+                done = i, j
+                if self._equal(one[name], two[name]):
+                    one[name] = two[name] = self.execution.unknown(f"cut {place} {name}", alike[name])
+        self.execution.run(a[done[0] :], one, self.a, loops)
+        self.execution.run(b[done[1] :], two, self.b, loops)
 
     def _loop(
         self, a: Recurrence, b: Recurrence, one: Memory, two: Memory, loops: tuple[Recurrence, ...], path: str

@@ -15,6 +15,7 @@ from isam.ir.affine import Affine
 from isam.schedule.tree import Bound, Deal, Loop, Node, Seq, Tile
 from isam.scheduler.block_calls import BlockCalls
 from isam.scheduler.blocks import Clip
+from isam.scheduler.call_order import ordered
 from isam.scheduler.dry import DryRun
 from isam.scheduler.gathering import Gathering
 from isam.scheduler.guarded import Guarded
@@ -282,7 +283,7 @@ class Walk:
         """Unrolled: every call of the block, in the plan's unroll order."""
         run = self.run
         self.lives.leaf = frozenset(members)
-        steps = run.steps([c for i in members for c in self._calls(i, env)])
+        steps = run.steps(self._ordered([self._calls(i, env) for i in members]))
         calls = [c for step in steps for c in step]
         several = len(run.system.units) > 1
         block = run.data.block = BlockCalls(calls, clipped=self.clip is not None, several=several, onward=self._onward)
@@ -300,6 +301,13 @@ class Walk:
                 run.release(t, crowded)
         run.data.block = BlockCalls()
         self.lives.begin([])
+
+    def _ordered(self, nests: list[list[Call]]) -> list[Call]:
+        """The calls of a block that is not clipped, where they crowd what is next to the units."""
+        run = self.run
+        near = {u.homes[0] for calls in nests for c in calls[:1] for u in c[0].uses} - {run.system.home}
+        limits = {} if self.clip is not None else {m: run.system.memories[m].limit for m in sorted(near)}
+        return ordered(nests, run.scope.ranges, limits, run.data.fit.units)
 
     def _onward(self, buffer: str) -> bool:
         """Whether nests use a buffer that are not in the present block."""

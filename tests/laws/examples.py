@@ -83,7 +83,7 @@ HOLDS: dict[str, tuple[str, ...]] = {
         SUM_TIMES_SUM.replace("  out y: f32[M]", "  out y: f32[M]\n  out v: f32[M, K]") + "    v[i, k] = u[i, k]\n",
     ),
     "nest-sum": (TWO_SUMS.format(where=""), TWO_SUMS.format(where=" where r <= k"), PRODUCT),
-    "nest-extremum": (EXTREMUM.format(dtype="f32", start="-inf"),),
+    "nest-extremum": (EXTREMUM.format(dtype="f32", start="-inf"), EXTREMUM.format(dtype="i32", start="-7")),
     "join": (NESTED.format(where=""), NESTED.format(where=" where r <= k"), PARTIAL_THEN_BIAS),
     "dead": (DEAD,),
     "inline": (COPY, NUMBER),
@@ -243,7 +243,7 @@ REFUSED: dict[str, tuple[str, ...]] = {
         TWO_SUMS.format(where="").replace(", r < R", "").replace("k, r]", "k, 0]").replace("R)", "R >= 1)"),
         EXTREMUM.format(dtype="f32", start="-inf"),
     ),
-    "nest-extremum": (EXTREMUM.format(dtype="i32", start="0"), TWO_SUMS.format(where="")),
+    "nest-extremum": (TWO_SUMS.format(where=""),),
     "join": (
         NESTED.format(where="").replace("= 0", "= 1"), NESTED.format(where="").replace("= 0", "= 0 - y[i]"),
         NESTED.format(where="").replace("y[i] += p", "y[i] *= p"),

@@ -25,6 +25,7 @@ MUTANTS = [
     ("values.distribute", "distribute", "buffer_of(term) in written_between(kernel, made[1], m)", "False"),
     ("values.distribute", "distribute", "if any(inner.domain.extent(a) != size for", "if any(False for"),
     ("values.nest", "nest-extremum", 'or DTYPES[dtype].kind == "f"', "or True"),
+    ("values.nest", "nest-extremum", "s.dest if value is None else Literal(value)", "Literal(value or 0)"),
     ("values.nest", "nest-sum", '"add": 0, "mul": 1', '"add": 0, "mul": 0'),
     ("values.nest", "nest-sum", "not inner & set(w.names)", "True"),
     ("values.join", "join", "number != value", "False"),

@@ -12,6 +12,7 @@ import isam
 from isam.compiler.offers.partial import in_lanes
 from isam.compiler.offers.subject import across_lanes
 from isam.cost.timeline import timeline
+from isam.ir.dtype import numpy_dtype
 from isam.ir.kernel import Kernel
 from isam.ir.text import parse_kernel
 from tests.pipeline import compiled, judge, simulated
@@ -103,6 +104,44 @@ def test_what_is_summed_in_lanes_is_right_and_proved(sizes, text, make):
     r = np.random.default_rng(0)
     X = r.integers(-9, 9, (sizes["M"], sizes["N"])).astype("i4" if "i32" in text else "f4")
     assert np.array_equal(f(X), make(X)), "small whole numbers are summed exactly in any order"
+
+
+@pytest.mark.parametrize("dtype", ["i32", "i16", "u8"])
+@pytest.mark.parametrize("op", ["max", "min"])
+def test_extrema_of_whole_numbers_begin_with_what_was_there(op, dtype):
+    """No literal is the least number of every dtype; what is compared twice is no other number."""
+    text = total(op, dtype).replace("out s", "inout s").replace("  forall i < M\n    s[i] = 0\n", "")
+    made = vectors(text, {"M": 16, "N": 512})
+    assert laws(made) == ["nest-extremum"]
+    f = isam.compile(text, sizes={"M": 16, "N": 512}, cache=False)
+    assert f.certificate is not None
+    r, info = np.random.default_rng(0), np.iinfo(numpy_dtype(dtype))
+    X = r.integers(info.min, info.max, (16, 512), endpoint=True).astype(info.dtype)
+    s = r.integers(info.min, info.max, 16, endpoint=True).astype(info.dtype)
+    want = getattr(np, op + "imum")(getattr(X, op)(1), s)
+    f(X, s)
+    assert np.array_equal(s, want)
+
+
+THREE = """kernel moments(M, N)
+  in  X: f32[M, N]
+  out s: f32[2, M]
+  permits reassociate
+  forall d < 2, i < M
+    s[d, i] = 0
+  forall i < M, j < N
+    s[0, i] += X[i, j]
+    s[1, i] += abs(X[i, j])
+"""
+
+
+def test_every_sum_into_a_buffer_has_partial_results():
+    made = vectors(THREE, {"M": 32, "N": 512})
+    assert laws(made).count("nest-sum") == 2
+    kernel: Kernel = made.cover.kernel
+    into = [s for s in kernel.statements if s.dest.buffer == "s" and s.accumulate]
+    assert len(into) == 2
+    assert all(kernel.buffer(s.sources[0].buffer).role == "temp" for s in into), "each adds up partial results only"
 
 
 def test_it_is_taken_where_it_takes_less_time():

@@ -8,7 +8,7 @@ schedules tell.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from math import prod
@@ -31,16 +31,16 @@ LONG = 8  # vectors of that many lanes that such a row has at least (measured)
 
 
 def in_lanes(kernel: Kernel, sums: Mapping[str, int], cache: int = 0) -> tuple[Step, ...]:
-    """Steps that make partial results of the first sum into each of these buffers, which an instruction sums across so
-    many lanes. ``cache``: bytes of the last one, if any. What the judge of rewritings cannot decide is not offered; nor
+    """Steps that make partial results of the sums into these buffers, which an instruction sums across so many lanes.
+    ``cache``: bytes of the last one, if any. What the judge of rewritings cannot decide is not offered; nor
     anything for sizes known at run time: no schedule can be timed then."""
     if kernel.syms or any(isinstance(i, Recurrence) for i in kernel.body):
         return ()
     way = Way(kernel, 0)
     _in_place(way)
     before = way.steps
-    for buffer, lanes in sums.items():
-        for at, law, axis, part in _sums(way.kernel, buffer, lanes, cache):
+    for lanes, n in ((m, n) for b, m in sums.items() for n, s in enumerate(kernel.statements) if s.dest.buffer == b):
+        for at, law, axis, part in _sums(way.kernel, way.now((n,)), lanes, cache):
             further = replace(way, at=at)
             try:
                 _in_parts(further, law, axis, part)
@@ -84,12 +84,12 @@ def _counted_with_others(way: Way, axis: str) -> bool:
     return any(axis in row.names and len(row.names) > 1 for row in rows)
 
 
-def _sums(kernel: Kernel, buffer: str, lanes: int, cache: int) -> Iterator[tuple[int, NestSum, str, int]]:
-    """Sums into a buffer, each with the law of its operation, an axis, the last one first, and how many partial results
-    that may have: numbers that divide it first."""
-    for at, s in enumerate(kernel.statements):
+def _sums(kernel: Kernel, among: Sequence[int], lanes: int, cache: int) -> Iterator[tuple[int, NestSum, str, int]]:
+    """Those of some statements that are sums, each with the law of its operation, an axis, the last one first, and how
+    many partial results that may have: numbers that divide it first."""
+    for at, s in ((n, kernel.statements[n]) for n in among):
         law = next((law for law in NEST_SUMS if s.op in law.ops), None)
-        if s.dest.buffer != buffer or not (s.accumulate and s.reduces) or law is None:
+        if not (s.accumulate and s.reduces) or law is None:
             continue
         extents = {a.name: a.extent.const for a in s.domain.axes}
         beside = prod(n for name, n in extents.items() if name not in s.reduces)

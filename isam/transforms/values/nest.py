@@ -8,7 +8,7 @@ from dataclasses import replace
 from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.ir.dtype import DTYPES
-from isam.ir.kernel import Access, Axis, Buffer, Domain, Kernel, Literal, Statement
+from isam.ir.kernel import Access, Axis, Buffer, Domain, Kernel, Literal, Source, Statement
 from isam.ir.mismatch import Mismatch
 from isam.transforms.edit import fresh, names_in, splice, used_by
 from isam.transforms.law import Correspondence, NoSite, Rewrite, Site, Transform
@@ -88,8 +88,14 @@ def _fits(extent: Affine, limit: int | None) -> bool:
 
 
 def _reduces(kernel: Kernel, s: Statement, ops: tuple[str, ...]) -> bool:
-    plain = s.accumulate and s.op in ops and isinstance(s.sources[0], Access)
-    return plain and neutral(s.op, kernel.buffer(s.dest.buffer).dtype) is not None
+    return s.accumulate and s.op in ops and isinstance(s.sources[0], Access)
+
+
+def _begin(kernel: Kernel, s: Statement) -> Source:
+    """What partial results begin with: the identity, or, of an extremum that has none the language can write, what
+    the whole result begins with: that it counts once more changes nothing."""
+    value = neutral(s.op, kernel.buffer(s.dest.buffer).dtype)
+    return s.dest if value is None else Literal(value)
 
 
 def _cut_site(kernel: Kernel, n: int, axis: str, factor: int) -> Site:
@@ -124,13 +130,12 @@ def _rewrite(kernel: Kernel, n: int, kept: tuple[str, ...]) -> Rewrite:
     s = kernel.statements[n]
     plan = _plan(kernel, s, kept, alone=not kept)
     dtype = kernel.buffer(s.dest.buffer).dtype
-    value = neutral(s.op, dtype)
-    if plan is None or value is None:
+    if plan is None:
         raise NoSite(f"no partial results for {s.dest} over {', '.join(kept)}")
     name = fresh(names_in(kernel), "p")
     partial = Access(name, tuple(Affine.of(a.name) for a in plan.axes), s.loc)
     lines = (
-        (Statement(Domain(plan.axes), partial, "copy", (Literal(value),), False, s.loc), ()),
+        (Statement(Domain(plan.axes), partial, "copy", (_begin(kernel, s),), False, s.loc), ()),
         (replace(s, dest=partial), (n,)),
         (replace(s, domain=Domain(plan.axes, plan.where), sources=(partial,)), (n,)),
     )

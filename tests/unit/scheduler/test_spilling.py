@@ -96,7 +96,7 @@ def test_only_results_go_home_where_there_is_room_nearer():
     assert [s.name for s in job.schedule.workspace if s.memory == "dram"] == []
 
 
-@pytest.mark.parametrize(("room", "home"), [(192, set("pqrsty")), (256, set("pqrsy")), (512, {"y"})])
+@pytest.mark.parametrize(("room", "home"), [(64, set("pqy")), (128, set("qry")), (512, {"y"})])
 def test_what_has_no_room_there_goes_home(room, home):
     job = compiled(CHAIN, {"N": 64}, near(room, cells=3), check=True)
     judge(CHAIN, {"N": 64}, job)
