@@ -80,11 +80,15 @@ def test_a_unit_axis_is_given_to_all_that_are_joined_by_what_lacks_it() -> None:
     assert asked("add-unit-axis", k, "axis-missing", **near) == ["axis o, buffers x y, statements 0 1"]
 
 
-def test_partial_results_that_would_start_from_no_number_are_refused() -> None:
+def test_partial_results_of_an_extremum_without_an_identity_begin_with_what_the_result_holds() -> None:
     k = kernel(" ; in a: i32[4, 3, 2]; inout y: i32[4]", "forall i < 4, k < 3, r < 2", "  y[i] max= a[i, k, r]")
-    for name in ("nest-extremum", "nest-sum"):
-        with pytest.raises(NoSite, match="partial results"):
-            LAWS[name].apply(k, Site.of(sum=0, kept="k", factor=0))
+    law, site = LAWS["nest-extremum"], Site.of(sum=0, kept="k", factor=0)
+    assert site in law.sites(k)
+    after = law.apply(k, site).kernel
+    begin = after.statements[0]
+    assert begin.op == "copy"
+    assert [str(x) for x in begin.sources] == ["y[i]"]
+    assert same(law, k, after)
 
 
 def test_steps_are_filled_up_by_the_multiple_that_an_axis_has_of_what_is_needed() -> None:
