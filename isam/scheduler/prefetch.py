@@ -25,8 +25,10 @@ from isam.schedule.touches import Touch, Touches, fresh
 from isam.schedule.tree import Issue, Loop, Node, Prefetch, Schedule, children, distinct, mapped
 from isam.scheduler.next_block import BlockRequests, SweptBlock, holds_loops, issues, swept_block, with_
 from isam.system.graph import System
+from isam.system.hierarchy import slow
 
-AHEAD = 4096  # bytes ahead of a stream (measured: 2048 is too few, 8192 no better)
+AHEAD = 1024  # bytes ahead of a stream (measured on Zen 4: from 3072 on its own requests are thrown off)
+FURTHER = 4096  # where the last cache is much slower than others (measured there: 2048 is too few, 8192 no better)
 FLIGHT = 512  # instructions that a large core has in flight: it asks for what they read by itself
 NOWHERE = "none"  # is asked
 
@@ -47,6 +49,7 @@ def with_prefetches(schedule: Schedule, trace: Trace) -> Schedule:
 class _Prefetches:
     def __init__(self, schedule: Schedule, trace: Trace, able: set[str]):
         self.schedule, self.trace, self.able, self.touches = schedule, trace, able, Touches(schedule)
+        self.ahead = ahead(schedule.system)
         self.options = (NOWHERE, *(m.name for m in schedule.system.caches))
         known = {b.name for b in schedule.kernel.buffers}
         self.panels = {s.name: s.bytes for s in schedule.workspace if s.literal is None and s.name not in known}
@@ -71,11 +74,11 @@ class _Prefetches:
         found = self._streams(loop)
         size = sum(high - low for touches in found.values() for low, high in merged(t.hull for t in touches))
         seconds = seconds_of(loop.body, self.schedule.system) if found else 0.0
-        if not seconds or size * FLIGHT >= 2 * AHEAD * _instructions(loop.body):
+        if not seconds or size * FLIGHT >= 2 * self.ahead * _instructions(loop.body):
             return loop
         memory = self._chosen(loop, found, size, max(self.panels[base] for base in found), size / seconds)
         once = (_once(touches) for touches in found.values())
-        return loop if memory == NOWHERE else _with(loop, once, lambda _: Prefetch(Affine((), AHEAD), memory))
+        return loop if memory == NOWHERE else _with(loop, once, lambda _: Prefetch(Affine((), self.ahead), memory))
 
     def _streams(self, loop: Loop) -> dict[str, Sequence[Touch]]:
         """Calls by what they read, where an iteration begins where the one before has ended, in what was laid out anew
@@ -145,6 +148,11 @@ class _Prefetches:
                  for base, touches in self.touches.of(loop.body).items()
                  if base.name and not touches[0].writes and fresh(touches, loop)}  # fmt: skip
         return {name: touches for name, touches in again.items() if touches}
+
+
+def ahead(system: System) -> int:
+    """How many bytes ahead of a stream a cache is asked for it."""
+    return FURTHER if slow(system.caches) else AHEAD
 
 
 def seconds_of(node: Node, system: System) -> float:

@@ -21,7 +21,7 @@ from isam.schedule.byte_ranges import ByteRange, merged, within
 from isam.schedule.liveness import Flow
 from isam.schedule.touches import Touch, Touches
 from isam.schedule.tree import Issue, Loop, Node, Schedule, Serpentine, distinct, mapped
-from isam.scheduler.prefetch import AHEAD, seconds_of
+from isam.scheduler.prefetch import ahead, seconds_of
 
 FORTH, BACK = "forth", "back and forth"
 PARTS = 8  # of a cache: what goes through less than that may as well go on as it does
@@ -114,7 +114,8 @@ class _Serpentines:
             return False
         calls = [n for n in distinct(loop) if isinstance(n, Issue)]
         loops = [n for n in distinct(loop.body) if isinstance(n, Loop)]
-        if any(n.after or (n.prefetch and n.prefetch.ahead.is_constant and n.prefetch.ahead.const != AHEAD)
+        stream = ahead(self.schedule.system)
+        if any(n.after or (n.prefetch and n.prefetch.ahead.is_constant and n.prefetch.ahead.const != stream)
                for n in calls):  # asks for rows of the next one
             return False
         plain = all(len(n.lo) == 1 and n.lo[0].div == 1 and n.deal is None and n.serpentine is None for n in loops)
@@ -150,8 +151,8 @@ def _folded(span: ByteRange, step: int, writes: bool) -> Iterator[Piece]:
     """What a span covers of the bytes that an iteration moves on by, and how many iterations further on: as often as it
     goes beyond them, up to a byte more than would be one piece too many."""
     low, high = span
-    for ahead in range(low // step, min(-(-high // step), low // step + MANY + 1)):
-        yield Piece(max(low - ahead * step, 0), min(high - ahead * step, step), ahead, writes)
+    for n in range(low // step, min(-(-high // step), low // step + MANY + 1)):
+        yield Piece(max(low - n * step, 0), min(high - n * step, step), n, writes)
 
 
 def _meet(pieces: Sequence[Piece], trip: int) -> bool:

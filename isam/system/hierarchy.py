@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from isam.system.graph import System
+from collections.abc import Sequence
+
+from isam.system.graph import Memory, System
 
 SHARE = 3 / 4  # of a cache that a box may fill without what passes by driving it out (measured)
+SLOW = 4  # times slower than the nearest one, from which on what the last cache gives comes too late (measured)
 HIDDEN = 1 / 2  # of what a cache gives, up to which reading it is hidden behind calls (measured)
 
 
@@ -38,3 +41,9 @@ def given(size: int, system: System) -> float:
     """Bytes per second from the cache, of those behind the nearest, that holds so many bytes beside what passes by."""
     near, speed = levels(system)[1]
     return speed if size <= SHARE * near else beyond(size, speed, system)[0]
+
+
+def slow(caches: Sequence[Memory]) -> bool:
+    """Whether the last of several caches is known to be much slower than the nearest of which that is known."""
+    known = [m.bandwidth for m in caches if m.bandwidth]
+    return bool(known) and known[0] >= SLOW * (caches[-1].bandwidth or known[0])

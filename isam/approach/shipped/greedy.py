@@ -17,12 +17,11 @@ if TYPE_CHECKING:
     from isam.ir.mapping import Mapping, OperandMap
     from isam.ir.spacing import Spacing
     from isam.scheduler.nests import Nest
-    from isam.system.graph import Memory, System
+    from isam.system.graph import System
 
 SUMMED = 4  # calls that a sum takes, from which on its result may go through main memory
 SWOLLEN = 4  # times the room of the constants that it is made of, up to which a temporary is made when they are bound
 TRIFLE = 1 / 64  # of the time of all sweeps
-SLOW = 4  # times slower that the last cache is than the nearest one, where short rows come too late (measured)
 INEXACT = 2.0  # what a less exact variant's time is multiplied with
 
 
@@ -155,7 +154,7 @@ class Greedy(Approach):
         where the last is much slower (measured). Blocks, where the first sweep over them waits long enough: the one of
         the nearest two that holds two of them. Streams, where the cache that holds them is known to be slower than they
         are read: the nearest."""
-        from isam.system.hierarchy import SHARE
+        from isam.system.hierarchy import SHARE, slow
 
         context, caches, none = choice.context, choice.context["_system"].caches, choice.options[0]
         able = [m.name for m in caches if 2 * context["bytes"] <= SHARE * m.capacity]
@@ -219,12 +218,6 @@ def awaited(context: dict[str, Any], system: System) -> bool:
         return False
     speed, cached = beyond(context["whole"], near.bandwidth, system)
     return context["rate"] / speed - (HIDDEN if cached else 0.0) > TRIFLE * context["sweeps"]
-
-
-def slow(caches: Sequence[Memory]) -> bool:
-    """Whether the last of several caches is known to be much slower than the nearest of which that is known."""
-    known = [m.bandwidth for m in caches if m.bandwidth]
-    return bool(known) and known[0] >= SLOW * (caches[-1].bandwidth or known[0])
 
 
 def made(kernel: Kernel, mapping: Mapping) -> set[str]:

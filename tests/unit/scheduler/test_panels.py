@@ -222,15 +222,18 @@ def test_calls_wait_for_a_farther_cache_where_the_near_one_does_not_hold_what_th
 
 
 @pytest.mark.parametrize("deep", [128, 1408])
-def test_few_rows_beside_all_columns_are_taken_where_the_near_cache_holds_the_columns(deep):
-    """On Zen 4 two rows of eleven vectors, and nothing to lay out anew; all columns of a part of the sum where those of
-    all of it do not stay."""
-    made = compiled(parse_kernel(PRODUCT), {"M": 60, "N": 176, "K": deep}, simulated("host-zen4")).schedule
+@pytest.mark.parametrize(("rate", "rows"), [(192e9, {2}), (115e9, {4})], ids=["64 bytes a cycle", "Zen 4"])
+def test_few_rows_beside_all_columns_are_taken_where_the_near_cache_gives_the_columns_in_time(deep, rate, rows):
+    """Two rows of eleven vectors, and nothing to lay out anew; all columns of a part of the sum where those of all of
+    it do not stay. Where the second cache gives half as much as such blocks read, blocks are of more rows."""
+    zen4 = simulated("host-zen4")
+    machine = replace(zen4, memories={**zen4.memories, "l2": replace(zen4.memories["l2"], bandwidth=rate)})
+    made = compiled(parse_kernel(PRODUCT), {"M": 60, "N": 176, "K": deep}, machine).schedule
     assert made is not None
     loops = [n for n in distinct(made.call) if isinstance(n, Loop)]
-    assert {n.step for n in loops if n.axis == "i"} == {2}
+    assert {n.step for n in loops if n.axis == "i"} == rows
     parts = [n for n in loops if n.axis == "k" and "i" in {m.axis for m in distinct(n.body) if isinstance(m, Loop)}]
-    assert all(176 * n.step * 4 <= 1 << 19 for n in parts)
+    assert all((176 if rows == {2} else 96) * n.step * 4 <= 1 << 19 for n in parts)
     assert bool(parts) == (deep > 1000)
 
 

@@ -21,7 +21,7 @@ from isam.schedule.serial import from_json, to_json
 from isam.schedule.touches import Touch
 from isam.schedule.tree import Bound, Issue, Loop, Operand, Place, Prefetch, Schedule, Seq, Tile, distinct
 from isam.scheduler.next_block import issues
-from isam.scheduler.prefetch import AHEAD, _dense, _Prefetches
+from isam.scheduler.prefetch import AHEAD, FURTHER, _dense, _Prefetches, ahead
 from tests.pipeline import compiled, simulated
 from tests.unit.test_partial import SOFTMAX, total
 
@@ -156,7 +156,7 @@ def test_panels_are_asked_for_where_their_cache_is_slower_than_they_are_read(siz
     calls = asking(job.schedule)
     assert bool(calls) == asked
     assert {(i.instruction, i.operands[0].tile.buffer, *i.prefetch) for i in calls if i.prefetch} == (
-        {("load", "B", Affine((), AHEAD), "l1")} if asked else set())  # fmt: skip
+        {("load", "B", Affine((), FURTHER), "l1")} if asked else set())  # fmt: skip
     assert {loop.axis for loop in innermost(job.schedule) if {*calls} & {*distinct(loop.body)}} == (
         {"k"} if asked else set())  # fmt: skip
 
@@ -169,8 +169,8 @@ def innermost(schedule: Schedule) -> list[Loop]:
 @pytest.mark.parametrize(
     ("sizes", "asked"),
     [
-        ({"M": 4, "N": 4096, "K": 1024}, True),  # 16 MB of panels, from memory: half as fast as from the last cache
-        ({"M": 32, "N": 4096, "K": 1024}, True),
+        ({"M": 32, "N": 4096, "K": 1024}, True),  # 16 MB of panels, from memory: half as fast as from the last cache
+        ({"M": 4, "N": 4096, "K": 1024}, False),  # what is in flight reads as far ahead
         ({"M": 32, "N": 1024, "K": 512}, False),  # from the last cache they come in time
         ({"M": 1, "N": 4096, "K": 1024}, False),  # each is read by the call that needs it: many are in flight
     ],
@@ -248,3 +248,7 @@ def test_what_asks_reads_and_can():
 )
 def test_spans_together(span, some, yes):
     assert within(span, some) is yes
+
+
+def test_a_stream_is_asked_for_further_ahead_where_the_last_cache_is_much_slower():
+    assert ahead(slow()) == FURTHER > AHEAD == ahead(slow(100e9)) == ahead(slow(None))
