@@ -30,7 +30,8 @@ An Approach is a class with a method per choice point ([approaches.md](approache
 dictionary. It returns one of the options. Values under keys with an underscore are live objects, to be read, not
 changed; the others are recorded in the trace."""
 OFFERED = """\
-Equivalent kernels that are offered beside the one as it is covered, in this order (`isam/compiler/offers/`):"""
+Equivalent kernels that are offered beside the one as it is covered, in this order (`isam/compiler/offers/`). `partial`
+is asked once more of each of them as it is covered, unless it has partial sums already; what that makes comes last:"""
 REASONS = """\
 The word in brackets in the reports of `isam map` and `isam explain`: what keeps an instruction from fitting."""
 FOUND = """\

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from collections.abc import Mapping as MappingABC
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from isam import registry
 from isam.approach.choice import Approach, Trace
@@ -21,6 +21,9 @@ from isam.ir.kernel import Kernel
 from isam.ir.mapping import Cover
 from isam.ir.table import Table
 from isam.system.graph import System
+
+if TYPE_CHECKING:
+    from isam.mapper.space import Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,7 @@ def _cover(job: Job) -> None:
     """Chooses the instructions that carry out every statement; does the same for equivalent kernels offered beside."""
     from isam.compiler.emptied import emptied
     from isam.compiler.judged import covered
-    from isam.compiler.offers import Subject, equivalents
+    from isam.compiler.offers import Subject, equivalents, further
     from isam.compiler.required import required
     from isam.mapper.barred import NOTHING
     from isam.mapper.cover import cover
@@ -74,9 +77,15 @@ def _cover(job: Job) -> None:
     offered = offered.without(_absent(job.system) - set(demanded))  # nothing equivalent is looked for with those
     job.cover, job.offered = answer, offered
     barred = job.barred or NOTHING
-    others = [job.deciding(cover, job.kernel, offered, job.trace, require=demanded, ahead=ahead, barred=barred)
-              for ahead in equivalents(Subject(job.kernel, job.cover, job.system, offered))]  # fmt: skip
-    job.others = tuple(o for o in others if isinstance(o, Cover))
+    subject = Subject(job.kernel, job.cover, job.system, offered)
+
+    def covers(equivalent: Iterable[tuple[Step, ...]]) -> list[tuple[tuple[Step, ...], Any]]:
+        return [(ahead, job.deciding(cover, job.kernel, offered, job.trace, require=demanded, ahead=ahead,
+                                     barred=barred)) for ahead in equivalent]  # fmt: skip
+
+    others = covers(equivalents(subject))
+    others += covers(further(subject, [(steps, c) for steps, c in others if isinstance(c, Cover)]))
+    job.others = tuple(o for _, o in others if isinstance(o, Cover))
 
 
 def _in_parts(cover: Cover) -> set[str]:

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from isam.compiler.offers import Subject, further
 from isam.compiler.offers.lying import alike_last, longest_last
+from isam.compiler.offers.partial import in_lanes
 from isam.ir.text import parse_kernel
 from tests.pipeline import compiled, judge, simulated
 
@@ -96,3 +98,57 @@ def test_a_declared_temporary_lies_as_it_was_said():
     plain = next(c.cover for c in job.candidates if not c.ahead)
     assert not alike_last(plain.kernel, plain)
     judge(parse_kernel(text), {"M": 48, "K": 33}, job, 3)
+
+
+FORCES = """kernel forces(N)
+  in  x: f32[N, 3]
+  in  m: f32[N]
+  out y: f32[N, 3]
+  permits reassociate
+  forall i < N, j < N, c < 3
+    d[i, j, c] = x[j, c] - x[i, c]
+  forall i < N, j < N
+    w[i, j] = m[j] * d[i, j, 0]
+  forall i < N, c < 3
+    y[i, c] = 0
+  forall i < N, c < 3, j < N
+    y[i, c] += w[i, j] * d[i, j, c]
+"""
+
+
+@pytest.mark.parametrize(("points", "on"), [(64, "host-avx512"), (70, "host-avx2")])
+def test_sums_that_are_made_across_lanes_once_it_lies_otherwise_are_partial_sums(points, on):
+    """Three coordinates fill no vector; points do, and over them the sums go."""
+    kernel = parse_kernel(FORCES)
+    job = compiled(kernel, {"N": points}, simulated(on))
+    steps = [s.split()[0] for c in job.candidates for s in c.ahead if c is job.taken]
+    assert steps[:1] == ["permute-dimensions"]
+    assert "nest-sum" in steps
+    assert any(m.instruction.name == "sum_add_f32" for m in job.cover.mappings)
+    judge(kernel, {"N": points}, job, 3)
+
+
+def test_each_equivalent_kernel_is_offered_once():
+    """With vectors of 32 bytes `d` lies along the longest dimension as well as along what it is made of."""
+    kernel = parse_kernel(FORCES)
+    job = compiled(kernel, {"N": 70}, simulated("host-avx2"))
+    plain = next(c.cover for c in job.candidates if not c.ahead)
+    both = [longest_last(plain.kernel, plain), alike_last(plain.kernel, plain)]
+    assert [len(steps) for steps in both] == [1, 1]
+    assert both[0][0].site == both[1][0].site
+    ahead = [c.ahead for c in job.candidates]
+    assert len(set(ahead)) == len(ahead)
+
+
+def test_partial_sums_go_on_from_kernels_without_them():
+    kernel = parse_kernel(FORCES)
+    job = compiled(kernel, {"N": 64}, simulated("host-avx512"))
+    subject = Subject(job.kernel, job.cover, job.system, job.offered)
+    for c in job.candidates:
+        assert sum("nest-sum" in s for s in c.ahead) <= 1
+    steps = longest_last(*next((c.cover.kernel, c.cover) for c in job.candidates if not c.ahead))
+    permuted = next(c.cover for c in job.candidates if len(c.ahead) == 1)
+    assert [*further(subject, [(steps, permuted)])]
+    partial = next(c.cover for c in job.candidates if "nest-sum" in "".join(c.ahead))
+    nested = in_lanes(permuted.kernel, {"y": 16})
+    assert not [*further(subject, [((*steps, *nested), partial)])]

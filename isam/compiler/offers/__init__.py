@@ -14,16 +14,18 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from isam.classes import dataclass
-from isam.compiler.offers.subject import Subject
+from isam.compiler.offers.subject import Subject, across_lanes
 from isam.ir.kernel import recurrences
 from isam.system.hierarchy import capacities, levels
 
 if TYPE_CHECKING:
+    from isam.ir.mapping import Cover
     from isam.mapper.space import Step
+    from isam.transforms.law import Site
 
     Steps = tuple[Step, ...]
 
-__all__ = ["OFFERS", "Offer", "Subject", "equivalents"]
+__all__ = ["OFFERS", "Offer", "Subject", "equivalents", "further"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +230,27 @@ OFFERS = (
 
 
 def equivalents(of: Subject) -> Iterator[Steps]:
-    """Steps to each kernel that is offered."""
+    """Steps to each kernel that is offered; two offers may come to the same one."""
+    seen: set[tuple[tuple[str, Site], ...]] = set()
     for offer in OFFERS:
         if offer.asked(of):
-            yield from filter(None, offer.steps(of))
+            for steps in filter(None, offer.steps(of)):
+                taken = tuple((s.transform.law, s.site) for s in steps)
+                if taken not in seen:
+                    seen.add(taken)
+                    yield steps
+
+
+def further(of: Subject, covers: Iterable[tuple[Steps, Cover]]) -> Iterator[Steps]:
+    """Steps that go on from those to other kernels as these are covered: sums that are made across lanes there, as
+    partial sums in lanes, unless some are already. How something lies decides which axis that is."""
+    for steps, cover in covers:
+        sums = across_lanes(cover)
+        if sums and len(cover.steps) == cover.ahead:
+            from isam.compiler.offers.partial import in_lanes
+            from isam.transforms.values.nest import NestSum
+
+            if any(isinstance(s.transform, NestSum) for s in steps):
+                continue
+            if more := in_lanes(cover.kernel, sums, max(capacities(of.system), default=0)):
+                yield (*steps, *more)
