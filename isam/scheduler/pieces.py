@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 
 from isam.ir.affine import Affine
-from isam.scheduler.nests import Nest
+from isam.ir.dtype import size_of
+from isam.scheduler.nests import Nest, row_range
+from isam.scheduler.trim import Env
 
 MOST_EDGES = 8  # values of an axis at which a condition may bite before the domain counts as oblique
 MOST_PIECES = 64
@@ -13,8 +16,9 @@ MOST_PIECES = 64
 Box = dict[str, tuple[int, int]]  # axis -> first value and number of values
 
 
-def pieces(nest: Nest) -> list[Nest]:
+def pieces(nest: Nest, resumed: bool = True) -> list[Nest]:
     """The nest over disjoint boxes that make up its domain; itself (with its conditions) when that takes too many.
+    ``resumed``: sums may be left and gone on from, so that boxes may have some of the terms of results each.
 
     >>> from isam.ir.affine import Affine
     >>> boxes({"h": (0, 9), "r": (0, 3)}, (Affine.of("h") + "r" - 1, 8 - Affine.of("h") - "r" + 1), ("h", "r"))
@@ -24,9 +28,7 @@ def pieces(nest: Nest) -> list[Nest]:
         return [nest]
     if any(n not in nest.extents for w in nest.where for n in w.names):
         return [nest]
-    whole: Box = {a: (0, nest.length(a)) for a in nest.axes}
-    order = tuple(a for a in nest.axes if a not in nest.reduced) + nest.reduced
-    found = boxes(whole, nest.where, order)
+    found = _cut(nest, resumed)
     if found is None:
         return [nest]
     return [
@@ -38,6 +40,31 @@ def pieces(nest: Nest) -> list[Nest]:
         )
         for b in found
     ]
+
+
+def _cut(nest: Nest, resumed: bool) -> list[Box] | None:
+    """Boxes by which results they make; or, where those touch less and are no more, by which terms they add."""
+    whole: Box = {a: (0, nest.length(a)) for a in nest.axes}
+    results = tuple(a for a in nest.axes if a not in nest.reduced)
+    found = boxes(whole, nest.where, results + nest.reduced)
+    if found is None or not resumed or not all(u.reads for u in nest.uses if u.writes):
+        return found
+    other = boxes(whole, nest.where, nest.reduced + results)
+    if other is None or len(other) > len(found) or _touched(nest, other) >= _touched(nest, found):
+        return found
+    return other
+
+
+def _touched(nest: Nest, some: list[Box]) -> int:
+    """How many bytes calls read and write, each once per box: boxes of few results go through large factors again for
+    each other, boxes of few terms through large results."""
+    total = 0
+    for box in some:
+        env: Env = {a: (Affine((), first), n, Affine((), first)) for a, (first, n) in box.items()}
+        for u in nest.uses:
+            elements = prod(row_range(row, env)[1] for row in u.index)
+            total += (u.reads + u.writes) * elements * size_of(u.dtype)
+    return total
 
 
 def boxes(box: Box, where: tuple[Affine, ...], order: tuple[str, ...]) -> list[Box] | None:
