@@ -45,7 +45,8 @@ def parts_of(kernel: Kernel, nests: Sequence[Nest], system: System, trace: Trace
 class _Parts:
     def __init__(self, kernel: Kernel, nests: Sequence[Nest], system: System, trace: Trace,
                  at_bind: Callable[[Nest], bool]):  # fmt: skip
-        self.kernel, self.nests, self.system, self.at_bind = kernel, nests, system, at_bind
+        self.kernel, self.nests, self.at_bind = kernel, nests, at_bind
+        self.system, self.trace = system, trace
         self.exact = "reassociate" not in kernel.permits
         self.grouping = Grouping(kernel, nests, system, trace, self.exact)
         self.numbers = count()  # of groups
@@ -85,7 +86,7 @@ class _Parts:
         """Pieces of a nest, but of sums that cannot be left and gone on from, or whose terms have an order."""
         if self.exact or self.grouping.begun(nest):
             return [nest]
-        return pieces(nest, resumed=summed_there(nest, self.system) is None)
+        return pieces(nest, self.trace, resumed=summed_there(nest, self.system) is None)
 
     def _grouped(self, nests: list[Nest]) -> list[Group]:
         """Of the nests between two recurrent loops; those that run when constants are bound keep to themselves."""

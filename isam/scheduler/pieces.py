@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
+from isam.approach.choice import Choice, Trace
 from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
 from isam.scheduler.nests import Nest, row_range
@@ -12,11 +13,12 @@ from isam.scheduler.trim import Env
 
 MOST_EDGES = 8  # values of an axis at which a condition may bite before the domain counts as oblique
 MOST_PIECES = 64
+BY_RESULTS, BY_TERMS = "by results", "by terms"
 
 Box = dict[str, tuple[int, int]]  # axis -> first value and number of values
 
 
-def pieces(nest: Nest, resumed: bool = True) -> list[Nest]:
+def pieces(nest: Nest, trace: Trace, *, resumed: bool) -> list[Nest]:
     """The nest over disjoint boxes that make up its domain; itself (with its conditions) when that takes too many.
     ``resumed``: sums may be left and gone on from, so that boxes may have some of the terms of results each.
 
@@ -28,7 +30,7 @@ def pieces(nest: Nest, resumed: bool = True) -> list[Nest]:
         return [nest]
     if any(n not in nest.extents for w in nest.where for n in w.names):
         return [nest]
-    found = _cut(nest, resumed)
+    found = _cut(nest, trace, resumed)
     if found is None:
         return [nest]
     return [
@@ -42,17 +44,20 @@ def pieces(nest: Nest, resumed: bool = True) -> list[Nest]:
     ]
 
 
-def _cut(nest: Nest, resumed: bool) -> list[Box] | None:
-    """Boxes by which results they make; or, where those touch less and are no more, by which terms they add."""
+def _cut(nest: Nest, trace: Trace, resumed: bool) -> list[Box] | None:
+    """By which results they make; or, where the Approach wants that, by which terms they add."""
     whole: Box = {a: (0, nest.length(a)) for a in nest.axes}
     results = tuple(a for a in nest.axes if a not in nest.reduced)
     found = boxes(whole, nest.where, results + nest.reduced)
     if found is None or not resumed or not all(u.reads for u in nest.uses if u.writes):
         return found
     other = boxes(whole, nest.where, nest.reduced + results)
-    if other is None or len(other) > len(found) or _touched(nest, other) >= _touched(nest, found):
+    if other is None or len(other) > len(found) or other == found:
         return found
-    return other
+    ways = {BY_RESULTS: found, BY_TERMS: other}
+    context = {"nest": nest.number, "boxes": [len(found), len(other)], "_nest": nest, "_boxes": [found, other]}
+    costs = [float(_touched(nest, some)) for some in ways.values()]
+    return ways[trace.choose(Choice("boxes", tuple(ways), context, costs))]
 
 
 def _touched(nest: Nest, some: list[Box]) -> int:
