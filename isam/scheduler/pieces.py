@@ -49,10 +49,12 @@ def _cut(nest: Nest, trace: Trace, resumed: bool) -> list[Box] | None:
     whole: Box = {a: (0, nest.length(a)) for a in nest.axes}
     results = tuple(a for a in nest.axes if a not in nest.reduced)
     found = boxes(whole, nest.where, results + nest.reduced)
-    if found is None or not resumed or not all(u.reads for u in nest.uses if u.writes):
+    if not resumed or not all(u.reads for u in nest.uses if u.writes):
         return found
     other = boxes(whole, nest.where, nest.reduced + results)
-    if other is None or len(other) > len(found) or other == found:
+    if found is None or other is None:
+        return other if found is None else found
+    if len(other) > len(found) or other == found:
         return found
     ways = {BY_RESULTS: found, BY_TERMS: other}
     context = {"nest": nest.number, "boxes": [len(found), len(other)], "_nest": nest, "_boxes": [found, other]}

@@ -60,14 +60,23 @@ FILTER = """kernel filtered()
   forall n < 40, t < 5 where 0 <= n + t - 2 < 40
     y[n] += x[n + t - 2] * w[t]
 """
-BAND = """kernel band()
-  in  x: f32[8]
-  in  w: f32[12]
-  out y: f32[3]
-  forall n < 3
+STEPS = """kernel steps()
+  in  x: f32[13]
+  in  w: f32[4]
+  out y: f32[4]
+  forall n < 4
     y[n] = 0
-  forall n < 3, t < 12 where 0 <= n + t - 5 < 4
-    y[n] += x[n + t - 5] * w[t]
+  forall n < 4, t < 4 where 0 <= 4 * n + t - 3
+    y[n] += x[4 * n + t - 3] * w[t]
+"""
+DILATED = """kernel dilated()
+  in    x: f32[20, 8]
+  const w: f32[3, 8, 32]
+  out   y: f32[20, 32]
+  forall n < 20, k < 32
+    y[n, k] = 0
+  forall n < 20, k < 32, t < 3, c < 8 where 0 <= n + 9 * t - 9 < 20
+    y[n, k] += x[n + 9 * t - 9, c] * w[t, c, k]
 """
 
 
@@ -182,6 +191,23 @@ def test_terms_with_an_order_are_not_taken_apart():
 
 def test_more_boxes_of_terms_than_of_results_are_no_option():
     approach = Always(BY_TERMS)
-    job = made(BAND, approach)
+    job = made(STEPS, approach)
     assert not approach.asked
-    judge(parse_kernel(BAND), {}, job, 4)
+    judge(parse_kernel(STEPS), {}, job, 4)
+    assert len(cut(a_sum(STEPS), BY_TERMS)[0]) == 2
+
+
+def test_what_is_one_box_either_way_is_not_asked_about():
+    inside = USUAL.replace("where 0 <= h + r - 1 < H, 0 <= v + s - 1 < W", "where 1 <= r, 1 <= s")
+    text = inside.replace("h + r - 1", "h").replace("v + s - 1", "v")
+    found, asked = cut(a_sum(text, H=3, W=4, C=2, K=16), BY_TERMS)
+    assert len(found) == 1
+    assert not asked
+
+
+def test_boxes_of_terms_where_those_of_results_are_too_many():
+    """Nine results at each end have other terms than their neighbours: there are three boxes of terms."""
+    found, asked = cut(a_sum(DILATED), BY_RESULTS)
+    assert [(n.length("n"), n.length("t")) for n in found] == [(11, 1), (20, 1), (11, 1)]
+    assert not asked
+    judge(parse_kernel(DILATED), {}, made(DILATED), 5)
