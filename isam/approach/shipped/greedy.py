@@ -40,7 +40,6 @@ class Greedy(Approach):
         "prefetch": "ahead of what comes too late from its cache",
         "serpentine": "back and forth over what half stays in a cache",
         "interchange": "rows outside",
-        "boxes": "fewest bytes gone through",
         "carry": "fewest calls; blocks are timed",
         "victim": "next use farthest",
     })
