@@ -40,6 +40,7 @@ POINTS = (
     "tail",
     "serpentine",
     "interchange",
+    "boxes",
     "carry",
     "bind",
     "fuse",
@@ -148,7 +149,7 @@ class Approach:
         return choice.options[0]
 
     search = kernel = mapping = cover = layout = pack = tile = tail = serpentine = interchange = carry = _first
-    bind = fuse = device = source = place = route = victim = prefetch = schedule = variant = measure = _first
+    boxes = bind = fuse = device = source = place = route = victim = prefetch = schedule = variant = measure = _first
 
 
 class Behind(Approach):

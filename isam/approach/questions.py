@@ -253,6 +253,20 @@ QUESTIONS: tuple[Question, ...] = (
         "loops inside, and a step takes a word of each of several rows, of which the next step takes the next one.",
     ),
     Question(
+        "boxes",
+        "by which axes the domain of a sum under conditions is cut into boxes",
+        ("builtins.str",),
+        {
+            "nest": "its number",
+            "boxes": "how many each option has",
+            "_nest": "the nest",
+            "_boxes": "these, per axis the first value and how many there are",
+        },
+        "bytes that the calls of all boxes read and write, each once per box",
+        "`by results`, then `by terms`: boxes of few terms each add to all results that have them. Asked where calls "
+        "add to what they find, terms have no order, and there are no more boxes of terms.",
+    ),
+    Question(
         "carry",
         "whether groups in a row, or the steps of a recurrent loop, keep in near memory what the next group or step "
         "brings back",

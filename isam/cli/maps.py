@@ -29,7 +29,7 @@ READING: dict[str, tuple[Part, ...]] = {
         ("Equivalent kernels (`offers/`)",
          "offers/ offers/subject offers/way offers/partial offers/splits offers/longer offers/hoisted "
          "offers/in_blocks offers/carried "
-         "offers/again offers/temporaries offers/lying offers/by_themselves offers/aside offers/by_terms "
+         "offers/again offers/temporaries offers/lying offers/inside offers/by_themselves offers/aside offers/by_terms "
          "offers/quicker offers/fuller offers/expanded offers/widened"),
         ("Which schedule is taken", "variants alternatives"),
         ("What callers hold", "function keys report"),

@@ -10,6 +10,7 @@ from isam.approach.choice import Trace
 from isam.classes import dataclass
 from isam.ir.kernel import USUAL_TRIP, Item, Kernel, Recurrence, Statement
 from isam.schedule.tree import Node
+from isam.scheduler.drained import summed_there
 from isam.scheduler.grouping import Grouping
 from isam.scheduler.nests import Nest
 from isam.scheduler.pieces import pieces
@@ -45,6 +46,7 @@ class _Parts:
     def __init__(self, kernel: Kernel, nests: Sequence[Nest], system: System, trace: Trace,
                  at_bind: Callable[[Nest], bool]):  # fmt: skip
         self.kernel, self.nests, self.at_bind = kernel, nests, at_bind
+        self.system, self.trace = system, trace
         self.exact = "reassociate" not in kernel.permits
         self.grouping = Grouping(kernel, nests, system, trace, self.exact)
         self.numbers = count()  # of groups
@@ -82,7 +84,9 @@ class _Parts:
 
     def _boxes(self, nest: Nest) -> list[Nest]:
         """Pieces of a nest, but of sums that cannot be left and gone on from, or whose terms have an order."""
-        return [nest] if self.exact or self.grouping.begun(nest) else pieces(nest)
+        if self.exact or self.grouping.begun(nest):
+            return [nest]
+        return pieces(nest, self.trace, resumed=summed_there(nest, self.system) is None)
 
     def _grouped(self, nests: list[Nest]) -> list[Group]:
         """Of the nests between two recurrent loops; those that run when constants are bound keep to themselves."""

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 
+from isam.approach.choice import Choice, Trace
 from isam.ir.affine import Affine
-from isam.scheduler.nests import Nest
+from isam.ir.dtype import size_of
+from isam.scheduler.nests import Nest, row_range
+from isam.scheduler.trim import Env
 
 MOST_EDGES = 8  # values of an axis at which a condition may bite before the domain counts as oblique
 MOST_PIECES = 64
+BY_RESULTS, BY_TERMS = "by results", "by terms"
 
 Box = dict[str, tuple[int, int]]  # axis -> first value and number of values
 
 
-def pieces(nest: Nest) -> list[Nest]:
+def pieces(nest: Nest, trace: Trace, *, resumed: bool) -> list[Nest]:
     """The nest over disjoint boxes that make up its domain; itself (with its conditions) when that takes too many.
+    ``resumed``: sums may be left and gone on from, so that boxes may have some of the terms of results each.
 
     >>> from isam.ir.affine import Affine
     >>> boxes({"h": (0, 9), "r": (0, 3)}, (Affine.of("h") + "r" - 1, 8 - Affine.of("h") - "r" + 1), ("h", "r"))
@@ -24,9 +30,7 @@ def pieces(nest: Nest) -> list[Nest]:
         return [nest]
     if any(n not in nest.extents for w in nest.where for n in w.names):
         return [nest]
-    whole: Box = {a: (0, nest.length(a)) for a in nest.axes}
-    order = tuple(a for a in nest.axes if a not in nest.reduced) + nest.reduced
-    found = boxes(whole, nest.where, order)
+    found = _cut(nest, trace, resumed)
     if found is None:
         return [nest]
     return [
@@ -38,6 +42,36 @@ def pieces(nest: Nest) -> list[Nest]:
         )
         for b in found
     ]
+
+
+def _cut(nest: Nest, trace: Trace, resumed: bool) -> list[Box] | None:
+    """By which results they make; or, where the Approach wants that, by which terms they add."""
+    whole: Box = {a: (0, nest.length(a)) for a in nest.axes}
+    results = tuple(a for a in nest.axes if a not in nest.reduced)
+    found = boxes(whole, nest.where, results + nest.reduced)
+    if not resumed or not all(u.reads for u in nest.uses if u.writes):
+        return found
+    other = boxes(whole, nest.where, nest.reduced + results)
+    if found is None or other is None:
+        return other if found is None else found
+    if len(other) > len(found) or other == found:
+        return found
+    ways = {BY_RESULTS: found, BY_TERMS: other}
+    context = {"nest": nest.number, "boxes": [len(found), len(other)], "_nest": nest, "_boxes": [found, other]}
+    costs = [float(_touched(nest, some)) for some in ways.values()]
+    return ways[trace.choose(Choice("boxes", tuple(ways), context, costs))]
+
+
+def _touched(nest: Nest, some: list[Box]) -> int:
+    """How many bytes calls read and write, each once per box: boxes of few results go through large factors again for
+    each other, boxes of few terms through large results."""
+    total = 0
+    for box in some:
+        env: Env = {a: (Affine((), first), n, Affine((), first)) for a, (first, n) in box.items()}
+        for u in nest.uses:
+            elements = prod(row_range(row, env)[1] for row in u.index)
+            total += (u.reads + u.writes) * elements * size_of(u.dtype)
+    return total
 
 
 def boxes(box: Box, where: tuple[Affine, ...], order: tuple[str, ...]) -> list[Box] | None:

@@ -19,6 +19,7 @@ from isam.system.load import load_system
 from tests.corpus import CASES
 from tests.pipeline import compiled, simulated
 from tests.systems.test_serpentine import CELL, NARROW
+from tests.unit.scheduler.test_boxes import USUAL
 from tests.unit.scheduler.test_interchange import RUNNING
 
 TABLE = {q.point: q for q in QUESTIONS}
@@ -75,6 +76,7 @@ def asked() -> list[Choice]:
     compiled(parse_kernel(SCALED), {"M": 4, "N": 8}, MACHINES[-1], curious)
     compiled(parse_kernel(CELL), {"T": 2, "B": 1, "H": 64}, load_system(NARROW), curious)
     compiled(parse_kernel(RUNNING.replace("{T}", "f32")), {"M": 16, "N": 4}, simulated("host-avx512"), curious)
+    compiled(parse_kernel(USUAL), {"H": 3, "W": 4, "C": 2, "K": 16}, simulated("host-avx512"), curious)
     trying = Trying()
     compiled(CASES["matmul"].load(), CASES["matmul"].small[0], MACHINES[0], trying)
     return [*found, *curious.asked, *trying.asked]

@@ -53,7 +53,7 @@ class Greedy(Approach):
         return choice.options[min(range(len(choice.options)), key=lambda i: (choice.costs or ())[i])]
 
     search = kernel = cover = layout = pack = tile = tail = _cheapest
-    source = place = route = schedule = measure = _cheapest
+    boxes = source = place = route = schedule = measure = _cheapest
 
     def carry(self, choice: Choice) -> Any:
         """The fewest calls; no blocks of rows, which are then made as well: what they take is timed, not predicted."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from isam.classes import dataclass
 from isam.compiler.offers.subject import Subject, across_lanes
-from isam.ir.kernel import recurrences
+from isam.ir.kernel import Literal, recurrences
 from isam.system.hierarchy import capacities, levels
 
 if TYPE_CHECKING:
@@ -63,6 +63,14 @@ def _cached(of: Subject) -> bool:
 def _as_written(of: Subject) -> bool:
     """Where the cover takes no steps of its own."""
     return not of.cover.steps
+
+
+def _padded(of: Subject) -> bool:
+    """Where a temporary is filled twice, with a number at first: a border around some data."""
+    kernel = of.kernel
+    twice = (kernel.writers.get(b.name, ()) for b in kernel.buffers if b.role == "temp")
+    firsts = (kernel.statements[w[0]] for w in twice if len(w) == 2)
+    return any(s.op == "copy" and isinstance(s.sources[0], Literal) for s in firsts)
 
 
 def _of_terms(of: Subject) -> bool:
@@ -137,6 +145,12 @@ def _everywhere(of: Subject) -> Iterator[Steps]:
     yield speculated(of.kernel)
 
 
+def _inside(of: Subject) -> Iterator[Steps]:
+    from isam.compiler.offers.inside import inside
+
+    yield inside(of.kernel)
+
+
 def _lying(of: Subject) -> Iterator[Steps]:
     from isam.compiler.offers.lying import alike_last, longest_last
 
@@ -204,6 +218,8 @@ OFFERS = (
           _keeps, _carried, "beside `hoisted`, the other one for recurrent loops; as much is left to do"),
     Offer("aside", "what a block reads of a buffer that it goes on to overwrite is copied first",
           _as_written, _aside, "beside `carried`: the other one that takes reads away from what is written"),
+    Offer("inside", "products with zeros around some data are left out of the sums that they would be added to",
+          _padded, _inside, "beside `once`, which does less work, too"),
     Offer("once", "what was typed along an axis that it does not depend on is made once",
           _as_written, _once, "before all that does as much work in another way: this is less work"),
     Offer("everywhere", "temporaries that are made at some points only are made at all of a box, in larger calls",
