@@ -109,15 +109,16 @@ class Grouping:
 
     def _domain(self, nest: Nest) -> BlockedDomain | None:
         """What a nest that runs between lines runs over in blocks: where those are its own, where no other such nest
-        has to find what it leaves in a temporary, nor it what the other does. Else it goes by elements: temporaries are
-        better taken whole, in loops that are shared, than in blocks of each nest by itself."""
+        has to find what it leaves in a temporary, nor it what the other does, and where lines bound a sum. Else it goes
+        by elements: temporaries are better taken whole, in loops that are shared, than in blocks of each nest by
+        itself; of a sum no terms can be added."""
         if not nest.where:
             return None
         found = self._outer(nest)
         if found is not None:
             return found
         others = [u for n in self.every if n.where and n.number != nest.number for u in n.uses]
-        meet = any(
+        meet = not _bounds_sum(nest) and any(
             u.buffer == v.buffer and (u.writes or v.writes) and self._temporary(u.buffer)
             for u in nest.uses
             for v in others
@@ -372,6 +373,11 @@ class Grouping:
     def _private(self, group: Nests) -> dict[str, frozenset[str]]:
         """Axes of temporaries that the group has to itself, as :func:`isam.scheduler.plan.private_axes` says."""
         return private_axes(group, own_temporaries(self.kernel, group, self._touched))
+
+
+def _bounds_sum(nest: Nest) -> bool:
+    """Whether conditions say which terms a sum has."""
+    return any(w.coefficient(a) for w in nest.where for a in nest.reduced)
 
 
 def _one_domain(nests: Nests) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import gcd
 
 from isam.ir.affine import Affine
 from isam.ir.kernel import FAR
@@ -48,7 +49,7 @@ class Ranges(dict[str, tuple[int, int]]):
 
 
 def disjoint(a: Tile, b: Tile, ranges: Mapping[str, tuple[int, int]]) -> bool:
-    """True when the boxes certainly share no element (conservative)."""
+    """True when the boxes certainly share no element (conservative): apart, or each between the steps of the other."""
     for s, t, n, m, p, q in zip(a.start, b.start, a.shape, b.shape, a.steps, b.steps, strict=True):
         if n == 0 or m == 0:
             return True
@@ -58,7 +59,14 @@ def disjoint(a: Tile, b: Tile, ranges: Mapping[str, tuple[int, int]]) -> bool:
             lo, hi = bounds_of(t - s, ranges)
         if lo > (n - 1) * p or hi < -(m - 1) * q:
             return True
+        if (p > 1 or q > 1) and _between_steps(t - s, gcd(p if n > 1 else 0, q if m > 1 else 0)):
+            return True
     return False
+
+
+def _between_steps(gap: Affine, step: int) -> bool:
+    """Whether elements ``step`` apart never meet others as far apart that begin a ``gap`` behind: these lie between."""
+    return step > 1 and gap.const % step != 0 and all(c % step == 0 for _, c in gap.terms)
 
 
 def encloses(a: Tile, b: Tile, ranges: Mapping[str, tuple[int, int]]) -> bool:

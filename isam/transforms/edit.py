@@ -10,6 +10,7 @@ from isam.ir.affine import Affine
 from isam.ir.dataflow import levels
 from isam.ir.dtype import DTYPES
 from isam.ir.kernel import FAR, Access, Buffer, Domain, Item, Kernel, Literal, Recurrence, Source, Statement
+from isam.ir.poly_domain import context, domain_set, footprint, shape_set
 from isam.once import once
 
 Part = tuple[Statement, tuple[int, ...]]  # a new statement and the old ones it carries out
@@ -139,13 +140,33 @@ def is_full_box(kernel: Kernel, s: Statement) -> bool:
 
 
 def readable_whole(kernel: Kernel, buffer: str, at: int) -> bool:
-    """Is every element of the buffer there when statement ``at`` is carried out: given with the call, or written in one
-    go before it, in its own list or in one around that?"""
+    """Is every element of the buffer there when statement ``at`` is carried out: given with the call, or written before
+    it, in one go or in parts, in its own list or in one around that?"""
     if kernel.buffer(buffer).role in ("in", "const", "inout"):
         return True
     around = [level.own for level in levels(kernel) if any(m >> at & 1 for m in (level.own, *level.inner))]
-    full = [i for i in writers(kernel, buffer) if i < at and is_full_box(kernel, kernel.statements[i])]
-    return any(own >> i & 1 for own in around for i in full)
+    before = [i for i in writers(kernel, buffer) if i < at and any(own >> i & 1 for own in around)]
+    made = [kernel.statements[i] for i in before]
+    return any(is_full_box(kernel, s) for s in made) or _in_parts(kernel, buffer, made)
+
+
+def _in_parts(kernel: Kernel, buffer: str, made: Iterable[Statement]) -> bool:
+    """Do several statements together write every element of the buffer? One whose place depends on a recurrent loop
+    writes no certain ones."""
+    sizes = {s.name for s in kernel.syms}
+    parts = [s for s in made if not s.accumulate and _named(s) <= sizes.union(s.domain.names)]
+    if len(parts) < 2:
+        return False
+    left = shape_set(kernel.buffer(buffer).shape).given(context(kernel.syms))
+    for s in parts:
+        left = left - footprint(domain_set(s.domain, kernel.syms), s.dest)
+    return left.is_empty()
+
+
+def _named(s: Statement) -> set[str]:
+    """What the place and the domain of what a statement writes depend on."""
+    rows = (*s.dest.index, *s.domain.where, *(a.extent for a in s.domain.axes))
+    return {n for row in rows for n in row.names}
 
 
 def axis_of(row: Affine) -> str:

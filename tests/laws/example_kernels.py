@@ -425,7 +425,7 @@ MASKED = """kernel k()
   in  a: f32[3, 4]
   out y: f32[3]
   temp t: f32[3, 4]
-  forall i < 3, j < 4{first}
+{made}  forall i < 3, j < 4{first}
     t[i, j] = 1
   forall i < 3, j < 4 where {where}
     t[{to}] {op} {value}
@@ -437,9 +437,18 @@ MASKED = """kernel k()
 
 
 def masked(where: str = "j <= i", first: str = "", to: str = "i, j", op: str = "+=", value: str = "a[i, j]",
-           read: str = "j") -> str:  # fmt: skip
-    """A temporary that is made, and read, at some points only."""
-    return MASKED.format(where=where, first=first, to=to, op=op, value=value, read=read)
+           read: str = "j", made: str = "") -> str:  # fmt: skip
+    """A temporary that is made, and read, at some points only. ``made``: statements before it."""
+    return MASKED.format(where=where, first=first, to=to, op=op, value=value, read=read, made=made)
+
+
+def parted(second: str) -> str:
+    """A temporary that is written in parts: the first two columns, then others."""
+    return f"  temp h: f32[3, 4]\n  forall i < 3, j < 2\n    h[i, j] = exp(a[i, j])\n{second}"
+
+
+HALVES = parted("  forall i < 3, j < 2\n    h[i, j + 2] = -a[i, j]\n")
+GAP = parted("  forall i < 3\n    h[i, 3] = a[i, 0]\n")
 
 HELD = """kernel k(T, M)
   in  x: f32[T, M]

@@ -16,7 +16,9 @@ from tests.laws.example_kernels import (
     FACTOR_IN_LOOP,
     FILTER,
     FIXED,
+    GAP,
     GATHERED,
+    HALVES,
     HELD,
     HELD_IN_PLACE,
     IMAGE,
@@ -190,7 +192,8 @@ HOLDS: dict[str, tuple[str, ...]] = {
     "in-place": (IN_PLACE.format(more="", y="t[i, j] * s[i]"),
         IN_PLACE.format(more="", y="t[i, j] * t[i, j]").replace("y: f32[3, 4]", "y: f32[12]").replace(
             "y[i, j]", "y[4 * i + j]")),
-    "speculate": (masked(), masked("i + j < 4, j > 0"), masked(op="=", first=" where j > i"), masked(op="max=")),
+    "speculate": (masked(), masked("i + j < 4, j > 0"), masked(op="=", first=" where j > i"), masked(op="max="),
+        masked(value="h[i, j]", made=HALVES)),
     "fusion": (START_THEN, START_THEN.replace("i < M, j < N", "j < N, i < M")),
 }
 
@@ -210,6 +213,7 @@ REFUSED: dict[str, tuple[str, ...]] = {
         masked(to="i, i"),  # terms more
         masked("i <= j, j <= i", to="i, 0", op="="),  # one element from several points
         masked("2 * j < 4", value="a[i, 2 * j]"),  # out of range
+        masked("j < 2", value="h[i, j]", made=GAP),  # nobody has written the third column
     ),
     "fold-numbers": (steps("y[i] = a[i]", "y[i] += 2", "y[i] *= 0"),),
     "trim": (ROOM,),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from isam.caches import LINE
 from isam.classes import dataclass
+from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
 from isam.once import once
 from isam.schedule.literals import is_literal
@@ -29,6 +30,7 @@ OVERLAPPED = 64  # steps of a sum of which a core hides half the latency behind 
 ANOTHER_KIND = 0.04  # by how much each kind of block beyond the first of an axis makes all dearer
 FULL = 1.02  # times as long, where no room for another tile is left: no longer by itself, but others may want it
 ITERATION = 2.0  # what a block without a sum costs beside its calls
+BACK_AND_FORTH = 8.0  # relative cycles per call whose results go home and come back: at least (30 were measured)
 NOTHING: Mapping[str, int] = MappingProxyType({})
 
 
@@ -234,6 +236,9 @@ class BlockCosts:
         self._written = [self._along(u) for u in nest.uses if u.writes]
         self._read = [self._along(u) for u in nest.uses if not u.writes and not is_literal(u.buffer)]
         self._cuts: dict[tuple[str, int], list[tuple[int, float]]] = {}
+        self._sliding = [(u, [a for a in self.axes if any(_slides(r, a, self.axes) for r in u.index)])
+                         for u in nest.uses if u.writes]  # fmt: skip
+        self._met: dict[tuple[int, ...], bool] = {}
 
     def _along(self, use: Use) -> list[str]:
         return [a for a in self.axes if a in axes_of(use)]
@@ -289,6 +294,7 @@ class BlockCosts:
         calls = prod(tiles)
         outs = sum([prod([per[a] for a in axes]) for axes in self._written])
         ins = sum([prod([per[a] for a in axes]) for axes in self._read])
+        apart = BACK_AND_FORTH if self.reducing and self._meet(per) else 0.0
         if not self.reducing:
             lines = sum([r.vector / min(r.near, per.get(r.axis, 1) * self.nest.unit(r.axis)) for r in self.apart])
             return (ins + outs + ITERATION) / calls + lines
@@ -299,7 +305,39 @@ class BlockCosts:
         else:
             busy = self.fed.per_call(together(self.nest, per), calls, self.rounds)
         latency = FEW / min(FEW, calls)  # independent accumulators hide the latency of the unit
-        return busy + 0.15 * ins / calls + 0.15 * (latency - 1) + 0.02 * outs / calls
+        return busy + apart + 0.15 * ins / calls + 0.15 * (latency - 1) + 0.02 * outs / calls
+
+    def _meet(self, per: Mapping[str, int]) -> bool:
+        """Whether some tiles of results of a block have a part of their elements in common (``y[2 * i + k]`` of several
+        ``k``, and vectors along ``i``): no two of them are near at once."""
+        for n, (use, axes) in enumerate(self._sliding):
+            at = [per[a] for a in axes]
+            if max(at, default=1) > 1:
+                key = n, *at
+                if key not in self._met:
+                    self._met[key] = _overlap(self.nest, use, dict(zip(axes, at, strict=True)))
+                if self._met[key]:
+                    return True
+        return False
+
+
+def _slides(row: Affine, axis: str, axes: Sequence[str]) -> bool:
+    """Whether an index depends on the axis and on others, too."""
+    return axis in row.names and len(set(axes).intersection(row.names)) > 1
+
+
+def _overlap(nest: Nest, use: Use, per: Mapping[str, int]) -> bool:
+    """Whether two tiles of an operand, of so many along certain axes, are neither apart nor the same."""
+    places = [dict(zip(per, at, strict=True)) for at in product(*map(range, per.values()))]
+    tiles = {tuple([_indices(nest, r, at) for r in use.index]) for at in places}
+    return len({e for rows in tiles for e in product(*rows)}) < sum([prod(map(len, rows)) for rows in tiles])
+
+
+def _indices(nest: Nest, row: Affine, at: Mapping[str, int]) -> tuple[int, ...]:
+    """What an index is within one tile, the tiles of an axis being numbered from 0; of the axes that tiles are
+    numbered along alone."""
+    steps = [[c * (nest.unit(a) * at[a] + n) for n in range(nest.unit(a))] for a, c in row.terms if a in at]
+    return tuple([sum(some) for some in product(*steps)])
 
 
 def together(nest: Nest, per: dict[str, int]) -> list[int]:

@@ -175,6 +175,31 @@ def test_what_two_nests_leave_in_an_argument(batch: bool) -> None:
     judge(kernel, sizes, job)
 
 
+SUMMED = """kernel summed(M, N)
+  in  x: f32[M, N]
+  out y: f32[M, N]
+  forall i < M, j < N
+    r[i, j] = 0
+    y[i, j] = 0
+  forall i < M, j < N, s < N where s <= j
+    r[i, j] += x[i, s]
+  forall i < M, j < N, t < M where t <= i
+    y[i, j] += r[t, j]
+"""
+
+
+@pytest.mark.parametrize("on", ["host-avx512", "host-generic"])
+def test_sums_up_to_a_line_that_hand_on_a_temporary(on: str) -> None:
+    """No terms can be added to a sum, so there is nothing to take whole: both go in blocks (an integral image)."""
+    kernel, sizes = parse_kernel(SUMMED), {"M": 66, "N": 70}
+    job = compiled(kernel, sizes, simulated(on), check=True)
+    assert job.schedule is not None
+    loops = [n for n in distinct(job.schedule.call) if isinstance(n, Loop) and ".w" in n.var]
+    assert loops
+    assert all(n.step > 1 for n in loops)
+    judge(kernel, sizes, job)
+
+
 def test_inside_a_time_loop() -> None:
     """What stays over the steps is brought before them: no box of one block."""
     kernel = parse_kernel("""kernel steps(T, N, K)

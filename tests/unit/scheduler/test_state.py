@@ -52,6 +52,23 @@ def test_disjoint_and_encloses_never_claim_what_elements_deny():
     assert claims > 50
 
 
+def test_elements_between_each_other_are_disjoint():
+    """Wherever both begin, as long as one is never a whole number of steps behind the other."""
+    ranges = {"i": (0, 9), "j": (0, 9)}
+
+    def every(step: int, name: str = "i", by: int = 6, first: int = 0, shape: int = 8):
+        return tile([Affine.of(name, by, first)], [shape], [step])
+
+    assert disjoint(every(2), every(2, first=1), ranges)
+    assert disjoint(every(2), every(2, "j", first=1), ranges)
+    assert disjoint(every(6), every(9, "j", first=2), ranges)  # both are multiples of three, and two more
+    assert disjoint(every(2), every(9, first=1, shape=1), ranges)
+    assert not disjoint(every(2), every(2, first=2), ranges)
+    assert not disjoint(every(4), every(4, "j", first=2), ranges)  # 6 * i and 6 * j + 2
+    assert not disjoint(every(2), every(3, first=1), ranges)
+    assert not disjoint(every(2), every(1, first=1), ranges)
+
+
 def test_unknown_variables_are_not_disjoint():
     assert not disjoint(tile(["n"], [4]), tile([0], [4]), {})
 
