@@ -109,8 +109,11 @@ class Equivalence:
         key = (licence, a.syms)
         if key not in self._executions:
             self._executions[key] = Execution(Operations(licence), a.syms)
-        found = _Pair(self._executions[key], a, b, cut).differences(seen)
+        execution = self._executions[key]
+        found = _Pair(execution, a, b, cut).differences(seen)
         self._answers[asked] = found
+        if not execution.operations.met:
+            self._answers[replace(licence, scaled=not licence.scaled), *asked[1:]] = found
         return found
 
 
