@@ -8,7 +8,7 @@ import pytest
 
 from isam.ir.kernel import Literal
 from isam.ir.text import parse_kernel
-from isam.proof.equivalence import Equivalence, equivalent
+from isam.proof.equivalence import Equivalence, _Pair, equivalent
 from isam.transforms import ALL
 from tests.edits import put
 from tests.unit.proof import axioms
@@ -36,6 +36,24 @@ def test_forged_rewritings(pair):
     assert not verdict
     assert verdict.why
     on_record(f"another: {pair.what}", (verdict,))
+
+
+@pytest.mark.parametrize(("before", "after", "licences"), [
+    ("x[i] + z[i]", "x[i] - z[i]", 3), ("max(2 * x[i], 2 * z[i])", "2 * max(x[i], x[i])", 6),
+])  # fmt: skip
+def test_a_licence_that_differs_in_nothing_met_is_not_asked(before, after, licences, monkeypatch):
+    """Whether factors go out of the greatest and the least is asked where there is one."""
+    asked, differences = [], _Pair.differences
+
+    def watched(self, *seen):
+        asked.append(self.execution.operations.licence)
+        return differences(self, *seen)
+
+    monkeypatch.setattr(_Pair, "differences", watched)
+    lines = [f"forall i < 8\n  y[i] = {x}" for x in (before, after)]
+    assert not equivalent(*both(Pair("", "in x: f32[8]\nin z: f32[8]\nout y: f32[8]", *lines)))
+    assert len(set(asked)) == licences
+    assert any(x.scaled for x in asked) == (licences == 6)
 
 
 def test_there_are_at_least_sixty():
