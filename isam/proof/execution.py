@@ -11,6 +11,7 @@ from dataclasses import field
 
 from isam.classes import dataclass
 from isam.ir.affine import Affine
+from isam.ir.dtype import DTYPES
 from isam.ir.kernel import COMPARISONS, Access, Buffer, Item, Kernel, Literal, Recurrence, Source, Statement, Sym
 from isam.ir.poly import make
 from isam.ir.poly_domain import context, domain_set, shape_set
@@ -106,7 +107,7 @@ class Execution:
         if s.accumulate and not (alone and s.op == "select"):
             if s.op == "select":
                 raise TooMuch("a conditional assignment reaches an element more than once")
-            order = () if alone else self._order(s, over)
+            order = () if alone or DTYPES[dtype].kind != "f" else self._order(s, over)
             made = self._accumulated(s, old if whole else ring.on(old, written), dest, args[0], dtype, order, alone)
         else:
             if not alone:

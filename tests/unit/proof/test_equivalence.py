@@ -12,7 +12,7 @@ from isam.proof.equivalence import Equivalence, _Pair, equivalent
 from isam.transforms import ALL
 from tests.edits import put
 from tests.unit.proof import axioms
-from tests.unit.proof.rewritings import FORGED, SAME, WINOGRAD, WINOGRAD_HEAD, Pair
+from tests.unit.proof.rewritings import FORGED, SAME, VECTOR, WINOGRAD, WINOGRAD_HEAD, Pair
 from tests.unit.proof.verdicts import on_record
 
 
@@ -38,11 +38,12 @@ def test_forged_rewritings(pair):
     on_record(f"another: {pair.what}", (verdict,))
 
 
-@pytest.mark.parametrize(("before", "after", "licences"), [
-    ("x[i] + z[i]", "x[i] - z[i]", 3), ("max(2 * x[i], 2 * z[i])", "2 * max(x[i], x[i])", 6),
+@pytest.mark.parametrize(("dtype", "before", "after", "licences"), [
+    ("f32", "x[i] + z[i]", "x[i] - z[i]", 3), ("f32", "max(2 * x[i], 2 * z[i])", "2 * max(x[i], x[i])", 6),
+    ("i32", "x[i] + z[i]", "x[i] - z[i]", 1), ("i32", "max(2 * x[i], 2 * z[i])", "2 * max(x[i], x[i])", 1),
 ])  # fmt: skip
-def test_a_licence_that_differs_in_nothing_met_is_not_asked(before, after, licences, monkeypatch):
-    """Whether factors go out of the greatest and the least is asked where there is one."""
+def test_a_licence_that_differs_in_nothing_met_is_not_asked(dtype, before, after, licences, monkeypatch):
+    """Whether factors go out of the greatest and the least is asked where there is one; of whole numbers, nothing."""
     asked, differences = [], _Pair.differences
 
     def watched(self, *seen):
@@ -51,7 +52,7 @@ def test_a_licence_that_differs_in_nothing_met_is_not_asked(before, after, licen
 
     monkeypatch.setattr(_Pair, "differences", watched)
     lines = [f"forall i < 8\n  y[i] = {x}" for x in (before, after)]
-    assert not equivalent(*both(Pair("", "in x: f32[8]\nin z: f32[8]\nout y: f32[8]", *lines)))
+    assert not equivalent(*both(Pair("", VECTOR.replace("f32", dtype), *lines)))
     assert len(set(asked)) == licences
     assert any(x.scaled for x in asked) == (licences == 6)
 
