@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from math import prod
 
 from isam.approach.choice import Choice, Trace
@@ -14,13 +15,17 @@ from isam.scheduler.trim import Env
 MOST_EDGES = 8  # values of an axis at which a condition may bite before the domain counts as oblique
 MOST_PIECES = 64
 BY_RESULTS, BY_TERMS = "by results", "by terms"
+LINES = " of lines"  # in the boxes the bounds of one axis depend on where another one is
+MANY = 1 << 16  # places of two axes
 
 Box = dict[str, tuple[int, int]]  # axis -> first value and number of values
+Way = tuple[list[Box], tuple[Affine, ...]]  # boxes, and conditions that loops in them keep
 
 
-def pieces(nest: Nest, trace: Trace, *, resumed: bool) -> list[Nest]:
+def pieces(nest: Nest, trace: Trace, *, resumed: bool, lines: bool = False) -> list[Nest]:
     """The nest over disjoint boxes that make up its domain; itself (with its conditions) when that takes too many.
-    ``resumed``: sums may be left and gone on from, so that boxes may have some of the terms of results each.
+    ``resumed``: sums may be left and gone on from, so that boxes may have some of the terms of results each. ``lines``:
+    loops may have bounds that depend on those around them.
 
     >>> from isam.ir.affine import Affine
     >>> boxes({"h": (0, 9), "r": (0, 3)}, (Affine.of("h") + "r" - 1, 8 - Affine.of("h") - "r" + 1), ("h", "r"))
@@ -30,7 +35,7 @@ def pieces(nest: Nest, trace: Trace, *, resumed: bool) -> list[Nest]:
         return [nest]
     if any(n not in nest.extents for w in nest.where for n in w.names):
         return [nest]
-    found = _cut(nest, trace, resumed)
+    found, within = _cut(nest, trace, resumed, lines)
     if found is None:
         return [nest]
     return [
@@ -39,39 +44,88 @@ def pieces(nest: Nest, trace: Trace, *, resumed: bool) -> list[Nest]:
             extents={a: Affine((), n) for a, (_, n) in b.items()},
             origin={a: o for a, (o, _) in b.items()},
             where=(),
+            within=within,
         )
         for b in found
     ]
 
 
-def _cut(nest: Nest, trace: Trace, resumed: bool) -> list[Box] | None:
-    """By which results they make; or, where the Approach wants that, by which terms they add."""
-    whole: Box = {a: (0, nest.length(a)) for a in nest.axes}
+def _cut(nest: Nest, trace: Trace, resumed: bool, lines: bool) -> tuple[list[Box] | None, tuple[Affine, ...]]:
+    """By which results they make; or, where the Approach wants that, by which terms they add, or with lines of two axes
+    in them: the conditions on these."""
     results = tuple(a for a in nest.axes if a not in nest.reduced)
-    found = boxes(whole, nest.where, results + nest.reduced)
+    orders = {BY_RESULTS: results + nest.reduced, BY_TERMS: nest.reduced + results}
     if not resumed or not all(u.reads for u in nest.uses if u.writes):
-        return found
-    other = boxes(whole, nest.where, nest.reduced + results)
-    if found is None or other is None:
-        return other if found is None else found
-    if len(other) > len(found) or other == found:
-        return found
-    ways = {BY_RESULTS: found, BY_TERMS: other}
-    context = {"nest": nest.number, "boxes": [len(found), len(other)], "_nest": nest, "_boxes": [found, other]}
-    costs = [float(_touched(nest, some)) for some in ways.values()]
+        return boxes(_whole(nest), nest.where, orders[BY_RESULTS]), ()
+    ways = _ways(nest, (), orders)
+    if lines and (within := _in_lines(nest)):
+        fewest = min((len(found) for found, _ in ways.values()), default=MOST_PIECES)
+        further = _ways(nest, within, orders)
+        ways |= {way + LINES: found for way, found in further.items() if len(found[0]) < fewest}
+    if len(ways) < 2:
+        return next(iter(ways.values()), (None, ()))
+    some = [found for found, _ in ways.values()]
+    context = {"nest": nest.number, "boxes": [*map(len, some)], "_nest": nest, "_boxes": some}
+    costs = [float(_touched(nest, *way)) for way in ways.values()]
     return ways[trace.choose(Choice("boxes", tuple(ways), context, costs))]
 
 
-def _touched(nest: Nest, some: list[Box]) -> int:
+def _ways(nest: Nest, within: tuple[Affine, ...], orders: dict[str, tuple[str, ...]]) -> dict[str, Way]:
+    """The boxes that some conditions leave that are not kept ``within`` them; by terms where that takes no more."""
+    where = tuple(w for w in nest.where if w not in within)
+    found, other = (boxes(_whole(nest), where, order) for order in orders.values())
+    out: dict[str, Way] = {} if found is None else {BY_RESULTS: (found, within)}
+    if other is not None and other != found and (found is None or len(other) <= len(found)):
+        out[BY_TERMS] = other, within
+    return out
+
+
+def _whole(nest: Nest) -> Box:
+    return {a: (0, nest.length(a)) for a in nest.axes}
+
+
+def _in_lines(nest: Nest) -> tuple[Affine, ...]:
+    """The conditions that tie the first results and terms that calls take one of, where these are tied to nothing else
+    and blocks may have other results and terms: their loops leave out what conditions do, and boxes need not."""
+    ends = {a: (first, n - 1) for a, (first, n) in _whole(nest).items()}
+    open_ = [w for w in nest.where if w.bounds(ends)[0] < 0]
+    for axis in nest.axes:
+        mine = tuple(w for w in open_ if w.coefficient(axis))
+        tied = {n for w in mine for n in w.names} - {axis}
+        if axis in nest.reduced or len(tied) != 1:
+            continue
+        (term,) = tied
+        both = {axis, term}
+        others = [a for a in nest.axes if a not in nest.mapped and a not in nest.reduced and nest.length(a) > 1]
+        alone = all({*w.names} <= both for w in open_ if both & {*w.names}) and all(len(w.names) == 2 for w in mine)
+        last = nest.reduced[-1:] == (term,) or term not in nest.reduced
+        if alone and not last and not both & nest.mapped.keys() and {*others} - both:
+            return mine
+    return ()
+
+
+def _touched(nest: Nest, some: list[Box], within: tuple[Affine, ...]) -> int:
     """How many bytes calls read and write, each once per box: boxes of few results go through large factors again for
-    each other, boxes of few terms through large results."""
+    each other, boxes of few terms through large results. What conditions leave out ``within`` boxes is not counted."""
     total = 0
     for box in some:
         env: Env = {a: (Affine((), first), n, Affine((), first)) for a, (first, n) in box.items()}
         for u in nest.uses:
-            elements = prod(row_range(row, env)[1] for row in u.index)
+            elements = prod(_values(row, env, within) for row in u.index)
             total += (u.reads + u.writes) * elements * size_of(u.dtype)
     return total
+
+
+def _values(row: Affine, env: Env, within: tuple[Affine, ...]) -> int:
+    """How many indices a buffer row takes; of one over axes between which there are conditions one by one."""
+    tied = dict.fromkeys(n for w in within for n in w.names)
+    sides = [range(env[a][0].const, env[a][0].const + env[a][1]) for a in tied]
+    if len(set(tied) & set(row.names)) < 2 or prod(map(len, sides)) > MANY:
+        return row_range(row, env)[1]
+    others = row_range(Affine(tuple((a, c) for a, c in row.terms if a not in tied)), env)[1]
+    mine = Affine(tuple((a, c) for a, c in row.terms if a in tied))
+    at = (dict(zip(tied, p, strict=True)) for p in product(*sides))
+    return len({mine.evaluate(p) for p in at if all(w.evaluate(p) >= 0 for w in within)}) + others - 1
 
 
 def boxes(box: Box, where: tuple[Affine, ...], order: tuple[str, ...]) -> list[Box] | None:
