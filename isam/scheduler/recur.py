@@ -25,7 +25,7 @@ class Cut:
     """A loop to be kept: ``var`` from ``lo`` in steps over ``span`` elements of ``axis``, its values within ``bounds``.
     Its body is the level ``depth`` in each of ``envs``: more than one, where what is double-buffered has a place in
     each. ``only``: the nests that alone have it. ``within``: further bounds, lower and upper ones, that depend on where
-    loops around it are: it may have no iteration then, so that nothing stays resident over it."""
+    loops around it are: it may have no iteration then, so that nothing stays near over it."""
 
     var: str
     axis: str
@@ -234,7 +234,7 @@ class Recur:
         if any(self.cut.within):
             data.state = steady
             with scope.recording() as leaving:
-                self.walk.empty()
+                self.walk.clear()
             node, steady = replace(node, exit=Seq(tuple(leaving))), data.state
         return node, steady, behind
 

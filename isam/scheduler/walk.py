@@ -84,6 +84,11 @@ class Walk:
                     if key in end.copies:
                         data.evict(key, leaving=leaving)
 
+    def clear(self) -> None:
+        """Sends everything home that is not there already: panels at home stay."""
+        data = self.run.data
+        self.empty([k for k, c in data.state.copies.items() if c.stage is not None and k[0] == self.run.system.home])
+
     def box(self, env: Env, members: Members, small: bool, clip: Clip | None = None) -> None:
         """The plan over a box of the domain; what is staged for many calls is not for those of a ``small`` one. Of what
         a ``clip`` is for, the box is a block without loops along its axes."""
@@ -260,7 +265,7 @@ class Walk:
         bounds = (low[0], low[1] + span - step)
         within = self._within(axis, env)
         if any(within):
-            self.empty()
+            self.clear()
         cut = Cut(var, axis, lo, span, step, bounds, envs, d + 1, self.plan.only(d), within)
         Recur(self, cut, first, have, last).make()
 
