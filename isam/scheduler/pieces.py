@@ -9,7 +9,7 @@ from math import prod
 from isam.approach.choice import Choice, Trace
 from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
-from isam.scheduler.nests import Nest, row_range
+from isam.scheduler.nests import Nest, Use, row_range
 from isam.scheduler.trim import Env
 
 MOST_EDGES = 8  # values of an axis at which a condition may bite before the domain counts as oblique
@@ -19,6 +19,7 @@ LINES = " of lines"  # in the boxes the bounds of one axis depend on where anoth
 MANY = 1 << 16  # places of two axes
 
 Box = dict[str, tuple[int, int]]  # axis -> first value and number of values
+Moved = tuple[Box, dict[str, Affine]]  # a box, and what kernel axes are within it
 Way = tuple[list[Box], tuple[Affine, ...]]  # boxes, and conditions that loops in them keep
 
 
@@ -38,16 +39,78 @@ def pieces(nest: Nest, trace: Trace, *, resumed: bool, lines: bool = False) -> l
     found, within = _cut(nest, trace, resumed, lines)
     if found is None:
         return [nest]
-    return [
-        replace(
-            nest,
-            extents={a: Affine((), n) for a, (_, n) in b.items()},
-            origin={a: o for a, (o, _) in b.items()},
-            where=(),
-            within=within,
+    out = []
+    for box, moved in in_turn(nest, found):
+        out.append(
+            replace(
+                nest,
+                extents={a: Affine((), n) for a, (_, n) in box.items()},
+                origin={a: o for a, (o, _) in box.items()},
+                uses=tuple(_moved(u, moved) for u in nest.uses) if moved else nest.uses,
+                where=(),
+                within=within,
+                moved=moved,
+            )
         )
-        for b in found
-    ]
+    return out
+
+
+def in_turn(nest: Nest, some: list[Box]) -> list[tuple[Box, dict[str, Affine]]]:
+    """Boxes, those of one shape that lie at equal distances as one: an axis of which each has one value counts them,
+    and others begin where that says (what kernel axes are then)."""
+    out = [(b, dict[str, Affine]()) for b in some]
+    at = 0
+    while at < len(out):
+        rest = [n for n in range(at + 1, len(out)) if _shape(out[n]) == _shape(out[at])]
+        for second in rest:
+            step = {a: out[second][0][a][0] - o for a, (o, _) in out[at][0].items()}
+            run = [at]
+            while (n := next((n for n in rest if _after(out[run[-1]][0], step) == out[n][0]), None)) is not None:
+                run.append(n)
+            counter = _counter(nest, out[at], step)
+            if counter is not None:
+                out[at] = _counted(out[at], step, counter, len(run))
+                out = [b for n, b in enumerate(out) if n not in run[1:]]
+                break
+        else:
+            at += 1
+    return out
+
+
+def _shape(of: Moved) -> object:
+    return {a: n for a, (_, n) in of[0].items()}, of[1]
+
+
+def _after(box: Box, step: dict[str, int]) -> Box:
+    return {a: (o + step[a], n) for a, (o, n) in box.items()}
+
+
+def _counter(nest: Nest, of: Moved, step: dict[str, int]) -> str | None:
+    """The axis that counts boxes such steps apart: one of terms, such that operands that are only read lie along no
+    more axes than they do."""
+    box, moved = of
+    able = [a for a in nest.reduced if step[a] and box[a][1] == 1 and a not in nest.mapped and a not in moved]
+    for axis in able:
+        first = {a: Affine.of(a) + Affine.of(axis, step[a]) for a in step if step[a] and a != axis}
+        first[axis] = Affine.of(axis, step[axis])
+        read = [row for u in nest.uses if not u.writes for row in u.index]
+        if all(len(row.substitute(first).names) <= max(1, len(row.names)) for row in read):
+            return axis
+    return None
+
+
+def _counted(of: Moved, step: dict[str, int], counter: str, n: int) -> Moved:
+    """So many boxes, each such a step behind the one before."""
+    box, moved = of
+    turn = Affine.of(counter)
+    more = {a: Affine.of(a) + turn * step[a] for a in step if step[a] and a != counter}
+    more[counter] = turn * step[counter] + box[counter][0]
+    out = {a: e.substitute(more) for a, e in moved.items()}
+    return {**box, counter: (0, n)}, {**out, **{a: e for a, e in more.items() if a not in out}}
+
+
+def _moved(use: Use, moved: dict[str, Affine]) -> Use:
+    return replace(use, index=tuple(row.substitute(moved) for row in use.index))
 
 
 def _cut(nest: Nest, trace: Trace, resumed: bool, lines: bool) -> tuple[list[Box] | None, tuple[Affine, ...]]:
@@ -106,13 +169,17 @@ def _in_lines(nest: Nest) -> tuple[Affine, ...]:
 
 def _touched(nest: Nest, some: list[Box], within: tuple[Affine, ...]) -> int:
     """How many bytes calls read and write, each once per box: boxes of few results go through large factors again for
-    each other, boxes of few terms through large results. What conditions leave out ``within`` boxes is not counted."""
-    total = 0
+    each other, boxes of few terms through large results. What conditions leave out ``within`` boxes is not counted; what
+    no results share but those of lines, which are not worked on together, is read again for each of these."""
+    total, lines = 0, {n for w in within for n in w.names}
     for box in some:
         env: Env = {a: (Affine((), first), n, Affine((), first)) for a, (first, n) in box.items()}
         for u in nest.uses:
             elements = prod(_values(row, env, within) for row in u.index)
-            total += (u.reads + u.writes) * elements * size_of(u.dtype)
+            others = [a for a in nest.axes if a not in nest.reduced and not any(a in row.names for row in u.index)]
+            shared = any(box[a][1] > nest.unit(a) for a in others if a not in lines)
+            again = 1 if shared or u.writes else prod(box[a][1] for a in others if a in lines)
+            total += (u.reads + u.writes) * elements * again * size_of(u.dtype)
     return total
 
 
