@@ -73,7 +73,7 @@ class Nest:
         default_factory=dict
     )  # first value of an axis when the nest is a piece of its domain
     own: dict[str, str] = field(default_factory=dict)  # axis name in a group -> the kernel's, where they differ
-    moved: dict[str, Affine] = field(default_factory=dict)  # values of kernel axes, of several boxes one after the other
+    moved: dict[str, Affine] = field(default_factory=dict)  # kernel axes whose values others count, box after box
 
     @cached_property
     def axes(self) -> tuple[str, ...]:

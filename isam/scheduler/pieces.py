@@ -59,22 +59,26 @@ def in_turn(nest: Nest, some: list[Box]) -> list[tuple[Box, dict[str, Affine]]]:
     """Boxes, those of one shape that lie at equal distances as one: an axis of which each has one value counts them,
     and others begin where that says (what kernel axes are then)."""
     out = [(b, dict[str, Affine]()) for b in some]
-    at = 0
-    while at < len(out):
-        rest = [n for n in range(at + 1, len(out)) if _shape(out[n]) == _shape(out[at])]
-        for second in rest:
-            step = {a: out[second][0][a][0] - o for a, (o, _) in out[at][0].items()}
-            run = [at]
-            while (n := next((n for n in rest if _after(out[run[-1]][0], step) == out[n][0]), None)) is not None:
-                run.append(n)
-            counter = _counter(nest, out[at], step)
-            if counter is not None:
-                out[at] = _counted(out[at], step, counter, len(run))
-                out = [b for n, b in enumerate(out) if n not in run[1:]]
-                break
-        else:
-            at += 1
+    while (joined := _joined(nest, out)) is not None:
+        out = joined
     return out
+
+
+def _joined(nest: Nest, some: list[Moved]) -> list[Moved] | None:
+    """The same with one run of boxes that are not one yet as one; None where there is none."""
+    for at, one in enumerate(some):
+        alike = [n for n in range(at + 1, len(some)) if _shape(some[n]) == _shape(one)]
+        for second in alike:
+            step = {a: some[second][0][a][0] - o for a, (o, _) in one[0].items()}
+            counter = _counter(nest, one, step)
+            if counter is None:
+                continue
+            run = [at]
+            while (n := next((n for n in alike if some[n][0] == _after(some[run[-1]][0], step)), None)) is not None:
+                run.append(n)
+            whole = _counted(one, step, counter, len(run))
+            return [whole if n == at else b for n, b in enumerate(some) if n not in run[1:]]
+    return None
 
 
 def _shape(of: Moved) -> object:
@@ -86,10 +90,10 @@ def _after(box: Box, step: dict[str, int]) -> Box:
 
 
 def _counter(nest: Nest, of: Moved, step: dict[str, int]) -> str | None:
-    """The axis that counts boxes such steps apart: one of terms, such that operands that are only read lie along no
-    more axes than they do."""
+    """The axis that counts boxes such steps apart: one of terms, but not the last, which sums go on along, such that
+    operands that are only read lie along no more axes than they do."""
     box, moved = of
-    able = [a for a in nest.reduced if step[a] and box[a][1] == 1 and a not in nest.mapped and a not in moved]
+    able = [a for a in nest.reduced[:-1] if step[a] and box[a][1] == 1 and a not in nest.mapped and a not in moved]
     for axis in able:
         first = {a: Affine.of(a) + Affine.of(axis, step[a]) for a in step if step[a] and a != axis}
         first[axis] = Affine.of(axis, step[axis])
@@ -162,15 +166,16 @@ def _in_lines(nest: Nest) -> tuple[Affine, ...]:
         others = [a for a in nest.axes if a not in nest.mapped and a not in nest.reduced and nest.length(a) > 1]
         alone = all({*w.names} <= both for w in open_ if both & {*w.names}) and all(len(w.names) == 2 for w in mine)
         last = nest.reduced[-1:] == (term,) or term not in nest.reduced
-        if alone and not last and not both & nest.mapped.keys() and {*others} - both:
+        several = all(nest.length(a) > 1 for a in both)
+        if alone and several and not last and not both & nest.mapped.keys() and {*others} - both:
             return mine
     return ()
 
 
 def _touched(nest: Nest, some: list[Box], within: tuple[Affine, ...]) -> int:
     """How many bytes calls read and write, each once per box: boxes of few results go through large factors again for
-    each other, boxes of few terms through large results. What conditions leave out ``within`` boxes is not counted; what
-    no results share but those of lines, which are not worked on together, is read again for each of these."""
+    each other, boxes of few terms through large results. What conditions leave out ``within`` boxes is not counted;
+    what no results share but those of lines, which are not worked on together, is read again for each of these."""
     total, lines = 0, {n for w in within for n in w.names}
     for box in some:
         env: Env = {a: (Affine((), first), n, Affine((), first)) for a, (first, n) in box.items()}

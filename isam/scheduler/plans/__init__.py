@@ -16,8 +16,8 @@ from isam.scheduler.plans.dealing import Dealing
 from isam.scheduler.plans.fed import fed
 from isam.scheduler.plans.hierarchy import Level, deep
 from isam.scheduler.plans.kept import with_whole_rows
-from isam.scheduler.plans.register import across, blocks, least, operand_memories, passing
 from isam.scheduler.plans.lines import goes_one_by_one, with_boxes_inside
+from isam.scheduler.plans.register import across, blocks, least, operand_memories, passing
 from isam.scheduler.plans.shared_home import side_by_side
 from isam.scheduler.plans.single import blocked, plain, whole
 from isam.scheduler.plans.staged import between, staged

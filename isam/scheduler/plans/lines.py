@@ -9,12 +9,15 @@ from isam.scheduler.plan import Plan, StagedBox
 
 
 def goes_one_by_one(plan: Plan) -> bool:
-    """Whether each axis that goes one by one has one loop, of single elements, which is neither dealt out nor holds
-    several blocks."""
+    """Whether each axis that goes one by one has one loop, of single elements, which is neither dealt out, nor holds
+    several blocks, nor has a first one that brings more than others."""
     for axis in plan.group.main.one_by_one:
-        if [block for a, block in plan.order if a == axis] != [1]:
+        depths = [d for d, (a, _) in enumerate(plan.order) if a == axis]
+        if [plan.order[d][1] for d in depths] != [1] or plan.outer <= depths[0] < plan.inner:
             return False
-    return plan.simple and all(s.by is None for s in plan.stages)
+        if depths[0] in plan.double_buffered:
+            return False
+    return all(s.by is None for s in plan.stages)
 
 
 def with_boxes_inside(plan: Plan) -> Plan:
