@@ -41,10 +41,11 @@ def pieces(nest: Nest, trace: Trace, *, resumed: bool, lines: bool = False) -> l
         return [nest]
     out = []
     for box, moved in in_turn(nest, found):
+        counters = [a for a, e in moved.items() if e.names == (a,)]  # outermost: what each box reads again is its own
         out.append(
             replace(
                 nest,
-                extents={a: Affine((), n) for a, (_, n) in box.items()},
+                extents={a: Affine((), box[a][1]) for a in (*counters, *(a for a in box if a not in counters))},
                 origin={a: o for a, (o, _) in box.items()},
                 uses=tuple(_moved(u, moved) for u in nest.uses) if moved else nest.uses,
                 where=(),
