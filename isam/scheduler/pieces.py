@@ -164,11 +164,12 @@ def _in_lines(nest: Nest) -> tuple[Affine, ...]:
             continue
         (term,) = tied
         both = {axis, term}
-        others = [a for a in nest.axes if a not in nest.mapped and a not in nest.reduced and nest.length(a) > 1]
+        others = [a for a in nest.axes if a not in nest.reduced and a not in both and nest.length(a) > 1]
+        across = [a for a in others if a in nest.mapped]  # calls take several of them
         alone = all({*w.names} <= both for w in open_ if both & {*w.names}) and all(len(w.names) == 2 for w in mine)
         last = nest.reduced[-1:] == (term,) or term not in nest.reduced
         several = all(nest.length(a) > 1 for a in both)
-        if alone and several and not last and not both & nest.mapped.keys() and {*others} - both:
+        if alone and several and not last and not both & nest.mapped.keys() and len(others) > min(1, len(across)):
             return mine
     return ()
 

@@ -148,7 +148,7 @@ def points(nest: Nest) -> list[tuple[int, ...]]:
     axes = (range(nest.origin.get(a, 0), nest.origin.get(a, 0) + nest.length(a)) for a in nest.axes)
     found = (dict(zip(nest.axes, p, strict=True)) for p in product(*axes))
     inside = [p for p in found if all(w.evaluate(p) >= 0 for w in (*nest.where, *nest.within))]
-    return [tuple(nest.moved[a].evaluate(p) if a in nest.moved else p[a] for a in nest.axes) for p in inside]
+    return [tuple(nest.moved[a].evaluate(p) if a in nest.moved else p[a] for a in sorted(nest.axes)) for p in inside]
 
 
 @pytest.mark.parametrize(("sizes", "way"), [
