@@ -3,11 +3,24 @@
 import gc
 import os
 
+import pytest
+
 os.environ["ISAM_CACHE"] = "off"
 
 # What tests keep for the next ones grows to many values: to look for garbage as often as Python does took up to a tenth
 # of the time, by folder. What is new is still looked at while it is at hand, what is old next to never.
 gc.set_threshold(100_000, 100, 200)
+
+
+@pytest.hookimpl(trylast=True)  # behind Hypothesis, which says when it may be used
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Hypothesis looks for garbage when a process uses it for the first time: here, where there is hardly anything yet,
+    and not among all that tests have kept by then, for seconds. A process that only hands tests out uses it not at all.
+    """
+    if hasattr(session.config, "workerinput") or not session.config.getoption("numprocesses", None):
+        from hypothesis import given, settings, strategies
+
+        settings(max_examples=1, database=None)(given(strategies.none())(lambda _: None))()
 
 
 def pytest_sessionfinish() -> None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from isam.codegen.llvm import Code, generate
 from isam.codegen.llvm.machine import target_machine
+from isam.once import once
 from isam.runtime.external import Externals
 from isam.runtime.linking import initialised
 from isam.schedule.tree import Schedule
@@ -85,11 +86,17 @@ def _libc() -> ctypes.CDLL:
     return ctypes.CDLL(None, use_errno=True)
 
 
+@once
+def made(schedule: Schedule) -> tuple[Code, dict[str, object]]:
+    """The code of a schedule and its functions: made once, as several calls try the same one."""
+    code = generate(schedule)
+    return code, load(code)
+
+
 def run(schedule: Schedule, arrays: dict[str, np.ndarray], sizes: dict[str, int] | None = None, at_end: bool = True,
         code: Code | None = None) -> dict[str, np.ndarray]:  # fmt: skip
     """``bind`` and ``call`` on guarded copies of ``arrays`` (outputs included). Returns all arrays afterwards."""
-    code = code or generate(schedule)
-    entries = load(code)
+    code, entries = made(schedule) if code is None else (code, load(code))
     held = {n: Guarded(np.array(a, order="C"), at_end) for n, a in arrays.items()}
     names = [b.name for b in schedule.kernel.arguments]
     pointers = (ctypes.c_void_p * max(1, len(names)))(*[held[n].array.ctypes.data for n in names])

@@ -10,14 +10,15 @@ The numbers are moderate, or with infinities, NaN, zeros of both signs, denormal
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 from unittest import mock
 
 import numpy as np
 
 import isam
-from isam.compiler.function import run_time
+from isam.compiler.function import Function, run_time
 from isam.diagnostics import IsamError
 from isam.ir import interp
 from isam.ir.bounds import enclose, outside
@@ -116,12 +117,31 @@ def data(c: Case) -> dict[str, np.ndarray]:
     return arrays
 
 
-def fault(c: Case, on: str, check: bool = False, threads: int = 1) -> str | None:
-    """What is wrong with the case as native code for a machine, or None. Raises ``Refused``: the machine cannot."""
-    arrays = data(c)
+class MadeCase(NamedTuple):
+    """A case as native code, and its workspaces so far."""
+
+    function: Function
+    rooms: list[Guarded]
+
+
+def made(c: Case, on: str, check: bool = False, threads: int = 1) -> MadeCase:
+    """The case compiled for a machine. Raises ``Refused``: the machine cannot."""
     rooms: list[Guarded] = []
-    with mock.patch.object(native, "allocate", lambda size: guarded_room(size, c.seed % 2 == 0, rooms)):
-        fn = isam.compile(c.kernel, on=on, sizes=c.given, check=check, cache=False, threads=threads)
+    with guarded(c, rooms):
+        return MadeCase(isam.compile(c.kernel, on=on, sizes=c.given, check=check, cache=False, threads=threads), rooms)
+
+
+def guarded(c: Case, rooms: list[Guarded]) -> AbstractContextManager[object]:
+    """Workspaces lie between guard pages."""
+    return mock.patch.object(native, "allocate", lambda size: guarded_room(size, c.seed % 2 == 0, rooms))
+
+
+def fault(c: Case, on: str, check: bool = False, threads: int = 1, by: MadeCase | None = None) -> str | None:
+    """What is wrong with the case as native code for a machine, or None. ``by``: that code, where it was made before,
+    for the same kernel and sizes. Raises ``Refused``: the machine cannot."""
+    arrays = data(c)
+    fn, rooms = by or made(c, on, check, threads)
+    with guarded(c, rooms):
         for at_end in (True, False):
             told = once(c, fn, arrays, at_end)
             if told is None and not all(r.intact for r in rooms):

@@ -10,8 +10,10 @@ from functools import cache
 
 import numpy as np
 
+import isam
 from isam.approach.choice import Approach
 from isam.codegen.simulator import Figures, residues, simulate
+from isam.compiler.function import Function
 from isam.compiler.job import Job
 from isam.compiler.stages import new_job, run_stages
 from isam.ir import oracle
@@ -51,6 +53,18 @@ def of_corpus(name: str, on: str = "toy", sizes: Mapping[str, int] | None = None
 @cache
 def _of_corpus(name: str, on: str, sizes: tuple[tuple[str, int], ...]) -> Job:
     return compiled(CASES[name].load(), dict(sizes), simulated(on))
+
+
+@cache
+def kept(kernel: Kernel, on: str, **sizes: int) -> Job:
+    """The job of a kernel on a simulated machine that several tests look at."""
+    return compiled(kernel, sizes, simulated(on))
+
+
+@cache
+def function(kernel: Kernel, on: str, **sizes: int) -> Function:
+    """A kernel compiled for a machine as anybody would, which several tests look at or call."""
+    return isam.compile(kernel, on=on, sizes=sizes, cache=False)
 
 
 def judge(kernel: Kernel, sizes: Mapping[str, int], job: Job, seed: int = 0,

@@ -122,7 +122,7 @@ def _abs(o: Operations, args: tuple[Value, ...], dtype: str, over: Region) -> Va
 
 
 def _max(o: Operations, args: tuple[Value, ...], dtype: str, over: Region, op: str = "max") -> Value:
-    if o.licence.scaled and DTYPES[dtype].kind == "f":
+    if DTYPES[dtype].kind == "f" and o.scales():
         return (_scaled if o.licence.free else _rounded)(o, args, dtype, over, op)
     a, b = (o.numbers.elements(x, dtype) for x in args)
     return o.extremum(op, dtype, over, (a, b))

@@ -11,6 +11,7 @@ from dataclasses import field
 
 from isam.classes import dataclass
 from isam.ir.affine import Affine
+from isam.ir.dtype import DTYPES
 from isam.ir.kernel import COMPARISONS, Access, Buffer, Item, Kernel, Literal, Recurrence, Source, Statement, Sym
 from isam.ir.poly import make
 from isam.ir.poly_domain import context, domain_set, shape_set
@@ -106,7 +107,7 @@ class Execution:
         if s.accumulate and not (alone and s.op == "select"):
             if s.op == "select":
                 raise TooMuch("a conditional assignment reaches an element more than once")
-            order = () if alone else self._order(s, over)
+            order = () if alone else self._order(s, over, dtype)
             made = self._accumulated(s, old if whole else ring.on(old, written), dest, args[0], dtype, order, alone)
         else:
             if not alone:
@@ -140,10 +141,12 @@ class Execution:
         path = Rel.affine(s.domain.names, x.index, over)
         return self.operations.numbers.ring.through(path, value)
 
-    def _order(self, s: Statement, over: Region) -> tuple[Rel, ...]:
+    def _order(self, s: Statement, over: Region, dtype: str) -> tuple[Rel, ...]:
         """When a point's turn is among those that reach its element: its summed axes as one number where their extents
-        allow it, so that a split axis counts as the whole one."""
+        allow it, so that a split axis counts as the whole one. Where orders make no difference, nothing."""
         if self.operations.licence.free:
+            return ()
+        if DTYPES[dtype].kind != "f":
             return ()
         rows = [r for r in s.dest.index if len(r.terms) > 1]
         mixed = not all(digits(r, s.domain) for r in rows)  # an element does not say where on other axes points are

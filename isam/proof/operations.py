@@ -42,13 +42,20 @@ class Licence:
 
 @dataclass(slots=True)
 class Operations:
-    """Applies operations to values over the points of a statement."""
+    """Applies operations to values over the points of a statement. ``met``: something asked whether factors go out of
+    the greatest and the least; until then it makes no difference."""
 
     licence: Licence
     numbers: Numbering = field(init=False)
+    met: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         self.numbers = Numbering(support=not self.licence.finite)
+
+    def scales(self) -> bool:
+        """Whether factors go out of the greatest and the least of reals."""
+        self.met = True
+        return self.licence.scaled
 
     # literals -----------------------------------------------------------------------------------------------------
     def literal(self, value: float | int | bool, dtype: str, over: Region) -> Value:

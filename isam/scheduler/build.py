@@ -31,10 +31,10 @@ from isam.scheduler.near_homes import NearHome, less_near, near_homes
 from isam.scheduler.nests import Nest, nests_of
 from isam.scheduler.parts import RecurrentLoop, groups_in, parts_of
 from isam.scheduler.plan import Group, Plan
-from isam.scheduler.plans import plans
 from isam.scheduler.plans.boxes import NOTHING
 from isam.scheduler.plans.dealing import undealt
 from isam.scheduler.plans.hierarchy import gathering_room
+from isam.scheduler.plans.known import plans_of
 from isam.scheduler.plans.resident import Resident
 from isam.scheduler.plans.staged import between
 from isam.scheduler.prefetch import with_prefetches
@@ -329,9 +329,9 @@ class _Builder:
         if resident:
             options, costs = [p for p, _ in resident], [c for _, c in resident]
         else:
-            options, costs = plans(group, self.run.system, self.routes, self.bindable, lasting,
-                                   alike and alike.dealings[at], self.run.homes.near, self.gathering,
-                                   [a.loop.axis.name for a in around])  # fmt: skip
+            options, costs = plans_of(self.cover, group, self.run.system, self.routes, self.bindable, lasting,
+                                      alike and alike.dealings[at], self.run.homes.near, self.gathering,
+                                      [a.loop.axis.name for a in around])  # fmt: skip
         if alike is not None:
             options, costs = alike.plans(at, options, costs)
             if not options:
@@ -371,8 +371,9 @@ class _Builder:
         for n in able[memory]:
             g, around = groups[n]
             lasting = Stays(around, room, memory).lasting(g)
-            ways = zip(*plans(g, machine, self.routes, self.bindable, lasting, gathering=self.gathering), strict=True)
-            found[n] = [(stay_bytes(p, machine), c * prod(a.trip for a in around)) for p, c in ways]
+            ways = plans_of(self.cover, g, machine, self.routes, self.bindable, lasting, gathering=self.gathering)
+            trips = prod(a.trip for a in around)
+            found[n] = [(stay_bytes(p, machine), c * trips) for p, c in zip(*ways, strict=True)]
         options, costs = divisions(found, memory, room)
         if len(options) == 1:
             return options[0]

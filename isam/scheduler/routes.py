@@ -7,13 +7,15 @@ from isam.scheduler.edges import along_path
 from isam.scheduler.move import paths
 from isam.system.graph import System
 
+Ways = dict[tuple[str, str, str], tuple[str, ...] | None]  # by the two memories and the type of elements
+
 
 class Routes:
     """Those of a schedule that is made. ``trace`` is asked; what it answers holds from then on."""
 
     def __init__(self, system: System, trace: Trace):
         self.system, self.trace = system, trace
-        self._known: dict[tuple[str, str, str], tuple[str, ...] | None] = {}
+        self._known: Ways = {}
 
     def of(self, source: str, target: str, dtype: str) -> tuple[str, ...] | None:
         """The way between two memories that elements of a type take, at least one edge; None: no moves lead there."""
@@ -26,3 +28,7 @@ class Routes:
                 options = (self.trace.choose(Choice("route", options, context, costs)),)
             self._known[key] = options[0].memories if options else None
         return self._known[key]
+
+    def decided(self) -> Ways:
+        """Those that somebody asked for, in the order in which they were."""
+        return dict(self._known)

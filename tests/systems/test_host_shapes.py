@@ -13,16 +13,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import isam
 from benchmarks.data import Judge, operands
 from benchmarks.kernels import kernel_of
 from benchmarks.shapes import DEEPBENCH, RESNET50, Convolution, Gemm
+from tests.pipeline import function
 
 
 def wrong(shape: Gemm | Convolution) -> str | None:
     """What is wrong with the shape on `host`, called directly and with its constants bound."""
     kernel, sizes = kernel_of(shape, bound=True)
-    fn = isam.compile(kernel, on="host", sizes=sizes)
+    fn = function(kernel, "host", **sizes)
     assert fn.certificate is not None
     a, b = operands(shape)
     judge = Judge.product(shape, a, b)

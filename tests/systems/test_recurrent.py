@@ -31,7 +31,7 @@ from isam.system.graph import System
 from isam.system.load import load_system
 from tests.corpus import CASES
 from tests.machines import CROWD
-from tests.pipeline import compiled, judge
+from tests.pipeline import compiled, function, judge
 
 SCAN = parse("""kernel scan(T, N)
   in    x: f32[T, N]
@@ -85,7 +85,7 @@ def test_one_schedule_for_every_number_of_steps(name: str, machine: str) -> None
     kernel, sizes = KERNELS[name]
     if name in ("lstm", "gru") and machine in ("toy", CROWD):  # blocks of four by four: of five a side it takes thrice
         sizes = {"B": 3, "X": 12, "H": 12}
-    job = compiled(kernel, sizes, load_system(machine), check=True)
+    job = function(kernel, machine, **sizes).job
     for steps in (0, 1, 2, 3):
         judge(kernel, sizes, job, seed=steps, run_time={"T": steps})
 

@@ -15,6 +15,7 @@ from isam.ir import interp
 from isam.ir.bounds import enclose, outside
 from isam.ir.text import parse
 from tests.corpus import CASES
+from tests.pipeline import function
 
 COUNT = parse("""kernel count(T, N)
   in    x: i32[T, N]
@@ -35,7 +36,7 @@ STEPS = (0, 1, 2, 3, 4, 7)
 def artifact(name: str, machine: str, folder: Path) -> Path:
     kernel, sizes = KERNELS[name]
     path = folder / f"{name}-{machine}.isam"
-    isam.compile(kernel, on=machine, sizes=sizes).save(str(path))
+    function(kernel, machine, **sizes).save(str(path))
     return path
 
 

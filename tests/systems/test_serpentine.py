@@ -6,6 +6,7 @@ import json
 import random
 from collections import Counter
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import pytest
@@ -59,6 +60,7 @@ def turned(s: Schedule) -> list[Loop]:
     return [n for n in distinct(s.call) if isinstance(n, Loop) and n.serpentine is not None]
 
 
+@cache
 def made(text: str, **sizes: int) -> tuple[Kernel, Job]:
     kernel = parse_kernel(text)
     return kernel, compiled(kernel, sizes, load_system(NARROW), check=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from unittest import mock
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 import isam
 from benchmarks.kernels import sources
 from isam.codegen.llvm import to_ir
+from isam.compiler.function import Function
 from isam.compiler.stages import new_job, run_stages
 from isam.diagnostics import IsamError
 from isam.proof.races import check_races
@@ -29,11 +31,16 @@ def dealt(fn) -> list[Loop]:
     return [n for n in distinct(fn.schedule.call) if isinstance(n, Loop) and n.deal is not None]
 
 
+@cache
+def made(m: int, n: int, k: int, threads: int) -> Function:
+    return isam.compile(PRODUCT, sizes={"M": m, "N": n, "K": k}, threads=threads, cache=False)
+
+
 def product(m: int, n: int, k: int, threads: int, bound: bool = False) -> list[Loop]:
     """Compiled and called; the dealt loops."""
     rng = np.random.default_rng(m + n + k + threads)
     a, b = rng.random((m, k), np.float32), rng.random((k, n), np.float32)
-    fn = isam.compile(PRODUCT, sizes={"M": m, "N": n, "K": k}, threads=threads, cache=False)
+    fn = made(m, n, k, threads)
     got = fn.bind(B=b)(a) if bound else fn(a, b)
     np.testing.assert_allclose(got, a.astype(np.float64) @ b, rtol=1e-4)
     return dealt(fn)

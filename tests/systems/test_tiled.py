@@ -21,7 +21,7 @@ from isam.scheduler.plans import shared_home
 from isam.system.features import lacking
 from isam.system.load import load_system
 from tests.elsewhere import elsewhere
-from tests.native_cases import Case, fault
+from tests.native_cases import Case, MadeCase, fault, made
 from tests.pipeline import simulated
 
 pytestmark = pytest.mark.skipif(bool(lacking(load_system("host-avx512").needs)), reason="needs AVX-512")
@@ -50,28 +50,29 @@ def tiles() -> Iterator[None]:
         yield
 
 
-@cache
-def taken(layer: str) -> list[str]:
-    """The instructions of the cover that is taken."""
+def case_of(layer: str, bound: bool) -> Case:
     name, sizes, _ = LAYERS[layer]
     kernel, given = with_constants(sources()[name], dict(sizes))
-    job = run_stages(new_job(kernel, load_system("host-amx"), given, None), "prove")
-    assert job.cover is not None
-    return [m.instruction.name for m in job.cover.mappings]
+    return Case(1, kernel, given, "moderate", False, bound)
+
+
+@cache
+def proved(layer: str) -> MadeCase:
+    return made(case_of(layer, False), "host-amx", True)
 
 
 @pytest.mark.parametrize("layer", LAYERS)
 @pytest.mark.parametrize("bound", [False, True])
 def test_large_sums_go_through_tiles_and_are_right(layer: str, bound: bool) -> None:
-    name, sizes, sums = LAYERS[layer]
-    kernel, given = with_constants(sources()[name], dict(sizes))
-    assert taken(layer).count("tile_dot2_bf16") == sums
-    assert fault(Case(1, kernel, given, "moderate", False, bound), "host-amx", True) is None
+    mappings, (*_, sums) = proved(layer).function.mapping.mappings, LAYERS[layer]
+    assert [m.instruction.name for m in mappings].count("tile_dot2_bf16") == sums
+    assert fault(case_of(layer, bound), "host-amx", by=proved(layer)) is None
 
 
 def scheduled(layer: str, sizes: dict[str, int] | None = None) -> Schedule:
-    name, usual, _ = LAYERS[layer]
-    kernel, given = with_constants(sources()[name], sizes or dict(usual))
+    if sizes is None:
+        return proved(layer).function.schedule
+    kernel, given = with_constants(sources()[LAYERS[layer][0]], sizes)
     job = run_stages(new_job(kernel, load_system("host-amx"), given, None), "schedule")
     assert job.schedule is not None
     return job.schedule
@@ -143,10 +144,11 @@ def test_images_that_are_made_point_by_point_are_windowed_too(more: str) -> None
     y[h, v, k] += f32(z[h + r, v + s, c]) * f32(w[r, s, c, k])
 """
     kernel = parse_kernel(text)
-    job = run_stages(new_job(kernel, load_system("host-amx"), {}, None))
+    case = Case(2, kernel, {}, "moderate", False, True)
+    job = (code := made(case, "host-amx", True)).function.job
     assert any(m.instruction.name == "tile_dot2_bf16" for m in job.cover.mappings)
     assert [b.shape[-1].const for b in job.schedule.cover.kernel.buffers if b.name in ("z_u", "x_u")] == [32]
-    assert fault(Case(2, kernel, {}, "moderate", False, True), "host-amx", True) is None
+    assert fault(case, "host-amx", by=code) is None
 
 
 @pytest.mark.parametrize("stride", [1, 2])
@@ -155,11 +157,12 @@ def test_seven_by_seven_pixels_fill_four_tiles(stride: int) -> None:
     sizes = {"H": 7, "W": 7, "C": 32, "K": 40, "R": 3 if stride == 1 else 1, "S": 3 if stride == 1 else 1}
     name = "convolution_padded_bf16" if stride == 1 else "convolution_bf16"
     kernel, given = with_constants(sources()[name], {**sizes, "stride": stride})
-    job = run_stages(new_job(kernel, load_system("host-amx"), given, None))
+    case = Case(4, kernel, given, "moderate", False, True)
+    job = (code := made(case, "host-amx", True)).function.job
     product = next(m for m in job.cover.mappings if m.instruction.name == "tile_dot2_bf16")
     extents = {a.name: a.extent.const for a in job.schedule.cover.kernel.statements[product.statements[-1]].domain.axes}
     assert extents[dict(product.axes)["i"]] == 49
-    assert fault(Case(4, kernel, given, "moderate", False, True), "host-amx", True) is None
+    assert fault(case, "host-amx", by=code) is None
 
 
 @pytest.mark.parametrize(("pixels", "parts"), [(7, [49]), (16, [16, 16])])

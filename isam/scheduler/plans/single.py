@@ -135,8 +135,7 @@ def alongside(
     chosen: dict[str, int] = {}
     for n in group.nests:
         given = {a: per.get(a, 1) for a in n.axes if a in main.axes}
-        beside = passing(group, n, system)
-        if product(n, main) and (best := completed(n, system, given, beside)) is not None:
+        if product(n, main) and (best := completed(n, system, given, passing(group, n, system))) is not None:
             inner = [] if n.reduced[-1] in n.mapped else [n.reduced[-1]]
             chosen |= {a: n.unit(a) * best.of(a) for a in n.axes if a not in given and a not in chosen}
             chosen |= {a: n.unit(a) * steps(best.calls) for a in inner if a not in given and a not in chosen}

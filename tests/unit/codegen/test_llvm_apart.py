@@ -46,8 +46,9 @@ def test_elements_apart_at_the_ends_of_buffers(on: str, dtype: str) -> None:
                     t.move("store_strided", t.at("D", (start,), 0, count, step), 0)))  # fmt: skip
         a, d = numbers(n, dtype), np.full(n, 125, NUMPY[dtype])
         index = start + step * np.arange(count)
+        schedule = replace(t.schedule(call), system=system)
         for at_end in (True, False):
-            got = run(replace(t.schedule(call), system=system), {"A": a, "D": d}, at_end=at_end)["D"]
+            got = run(schedule, {"A": a, "D": d}, at_end=at_end)["D"]
             want = d.copy()
             want[index] = a[index]
             assert np.array_equal(got, want), (step, start, count, rest)

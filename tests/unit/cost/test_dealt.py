@@ -12,7 +12,7 @@ from isam.ir.text import parse_kernel
 from isam.proof.races import check_races
 from isam.schedule.tree import Bound, Deal, Loop, Place, Schedule, Seq
 from isam.scheduler.waits import with_waits
-from tests.pipeline import compiled, simulated
+from tests.pipeline import kept
 from tests.random_streams import CORES, Dealt
 from tests.unit.scheduler.test_tokens import changed
 
@@ -113,12 +113,11 @@ VECTORS = parse_kernel("""kernel product(M, N, K)
 
 def test_what_is_finished_long_after_does_not_keep_iterations_from_repeating():
     """Instances are followed one after the other: moments at which others finish lie ahead of the one at hand."""
-    machine = simulated("casestudy")
-    short, long = (
-        timeline(s) for n in (512, 2048) if (s := compiled(VECTORS, dict.fromkeys("MNK", n), machine).schedule)
-    )
+    short, long, whole = (kept(VECTORS, "casestudy", M=n, N=n, K=n).schedule for n in (512, 2048, 256))
+    assert short is not None
+    assert long is not None
+    short, long = timeline(short), timeline(long)
     assert long.calls > 60 * short.calls
     assert long.followed < 2 * short.followed
-    whole = compiled(VECTORS, dict.fromkeys("MNK", 256), machine).schedule
     assert whole is not None
     assert timeline(whole).ticks == timeline(whole, whole=True).ticks

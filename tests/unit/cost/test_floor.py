@@ -125,7 +125,7 @@ def test_the_way_of_one_call_counted_by_hand():
 
 def test_instances_and_links_counted_by_hand():
     """Three cores with two matrix units each: a sixth of the calls on each; one link for what all of them move."""
-    schedule = compiled(CASES["matmul"].load(), {"M": 30, "N": 20, "K": 17}, CORES).schedule
+    schedule = of_corpus("matmul", CROWD, {"M": 30, "N": 20, "K": 17}).schedule
     assert schedule is not None
     cost, clock = CORES.instructions["mm4_f32"].cost, CORES.units["mm"].clock
     assert bound(schedule, "compute", "mm, mm2") == pytest.approx(8 * 5 * 5 * cost.issue / clock / 6, rel=1e-12)

@@ -20,7 +20,7 @@ from isam.system.groups import Link
 from tests.corpus import CASES
 from tests.double_buffered import product
 from tests.machines.small import PRODUCT, SAME, ZERO, instruction, small
-from tests.pipeline import compiled, of_corpus, simulated
+from tests.pipeline import compiled, kept, of_corpus, simulated
 from tests.random_kernels import random_kernel
 from tests.random_machines import machine
 from tests.random_streams import Dealt, Trees, many
@@ -260,7 +260,7 @@ def test_stalls_on_random_machines():
 
 def test_iterations_repeat_as_soon_as_without_stalls():
     for name in ("toy", "casestudy"):
-        schedule = compiled(VECTORS, dict.fromkeys("MNK", 512), simulated(name)).schedule
+        schedule = kept(VECTORS, name, M=512, N=512, K=512).schedule
         assert schedule is not None
         t = timeline(schedule, stalls=True)
         assert t.followed <= 2 * timeline(schedule).followed < t.calls / 4

@@ -17,15 +17,14 @@ from isam.cost.timeline import TICK, Event, timeline
 from isam.ir.affine import Affine
 from isam.schedule.tree import Place
 from isam.system.show import bytes_text
-from tests.corpus import CASES
 from tests.double_buffered import product
 from tests.machines import CROWD
-from tests.pipeline import compiled, simulated
+from tests.pipeline import of_corpus
 from tests.random_streams import Dealt
 
 
 def crowd():
-    schedule = compiled(CASES["matmul"].load(), {"M": 30, "N": 20, "K": 17}, simulated(CROWD)).schedule
+    schedule = of_corpus("matmul", CROWD, {"M": 30, "N": 20, "K": 17}).schedule
     assert schedule is not None
     return schedule
 

@@ -8,11 +8,11 @@ import pytest
 
 from isam.ir.kernel import Literal
 from isam.ir.text import parse_kernel
-from isam.proof.equivalence import Equivalence, equivalent
+from isam.proof.equivalence import Equivalence, _Pair, equivalent
 from isam.transforms import ALL
 from tests.edits import put
 from tests.unit.proof import axioms
-from tests.unit.proof.rewritings import FORGED, SAME, WINOGRAD, WINOGRAD_HEAD, Pair
+from tests.unit.proof.rewritings import FORGED, SAME, VECTOR, WINOGRAD, WINOGRAD_HEAD, Pair
 from tests.unit.proof.verdicts import on_record
 
 
@@ -36,6 +36,25 @@ def test_forged_rewritings(pair):
     assert not verdict
     assert verdict.why
     on_record(f"another: {pair.what}", (verdict,))
+
+
+@pytest.mark.parametrize(("dtype", "before", "after", "licences"), [
+    ("f32", "x[i] + z[i]", "x[i] - z[i]", 3), ("f32", "max(2 * x[i], 2 * z[i])", "2 * max(x[i], x[i])", 6),
+    ("i32", "x[i] + z[i]", "x[i] - z[i]", 1), ("i32", "max(2 * x[i], 2 * z[i])", "2 * max(x[i], x[i])", 1),
+])  # fmt: skip
+def test_a_licence_that_differs_in_nothing_met_is_not_asked(dtype, before, after, licences, monkeypatch):
+    """Whether factors go out of the greatest and the least is asked where there is one; of whole numbers, nothing."""
+    asked, differences = [], _Pair.differences
+
+    def watched(self, *seen):
+        asked.append(self.execution.operations.licence)
+        return differences(self, *seen)
+
+    monkeypatch.setattr(_Pair, "differences", watched)
+    lines = [f"forall i < 8\n  y[i] = {x}" for x in (before, after)]
+    assert not equivalent(*both(Pair("", VECTOR.replace("f32", dtype), *lines)))
+    assert len(set(asked)) == licences
+    assert any(x.scaled for x in asked) == (licences == 6)
 
 
 def test_there_are_at_least_sixty():

@@ -84,15 +84,15 @@ instructions:
 @pytest.fixture
 def foreseen(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Seconds that the plans of products were to take."""
-    build, told = import_module("isam.scheduler.build"), list[float]()
-    plans = build.plans
+    known, told = import_module("isam.scheduler.plans.known"), list[float]()
+    plans = known.plans
 
     def watched(group: Group, *rest: object) -> tuple[list[Plan], list[float]]:
         options, costs = plans(group, *rest)
         told.append(min(costs))
         return options, costs
 
-    monkeypatch.setattr(build, "plans", watched)
+    monkeypatch.setattr(known, "plans", watched)
     return told
 
 
