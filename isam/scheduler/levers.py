@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from math import lcm
 
 from isam.scheduler.infeasible import Infeasible
@@ -46,7 +47,7 @@ def levers(system: System, reason: Infeasible, possible: Callable[[System], bool
 
 def _strides(system: System, path: Sequence[str], possible: Callable[[System], bool]) -> Iterator[str]:
     """The moves along a path, each with an operand whose strides its contract would have to leave free."""
-    for edge in zip(path, path[1:], strict=False):
+    for edge in pairwise(path):
         for i in {m.by: system.instructions[m.by] for m in system.moves_by_edge.get(edge, ())}.values():
             for b in i.body.arguments:
                 contract = i.contract(b.name)
