@@ -4,6 +4,9 @@ Operands are separated by commas. An index is one letter, or an affine expressio
 several letters and whose terms may have coefficients: ``(2*h+r)``, ``(2h+r)``, ``(h+r-1)``. The size of axis ``h`` is
 ``H``; dimensions with an affine index are just large enough. What the output does not mention is summed. Without
 ``->`` the output has the letters that occur once, in alphabetical order, as in NumPy. Spaces mean nothing.
+
+Of more than two operands the order of the factors is chosen: it says which sums can be taken first (``ij,jk,k->i`` is a
+matrix times a vector twice, if the vector is multiplied first).
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 from isam.classes import dataclass
@@ -25,6 +29,8 @@ from isam.ir.verify import require
 FILE = "<einsum>"
 TERM = re.compile(r"(?:(\d+)\*?)?([A-Za-z_]\w*)|(\d+)")
 MAX_SPEC = 10_000
+MANY = 10  # operands whose order is as they are written: so many have more subsets than are worth looking at
+NOMINAL = 64  # the extent of an axis that is not known yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +204,8 @@ def _text(name: str, inputs: list[_Operand], output: _Operand, dtypes: list[str]
         shape = ", ".join(str(upper(row, box) + 1) for row in o.rows)
         lines.append(f"  {role} {label}: {d}" + (f"[{shape}]" if shape else ""))
     reads = [f"{label}[{_list(o.rows)}]" for o, label in zip(inputs, labels, strict=False)]
-    value = " * ".join(r if d == result else f"{result}({r})" for r, d in zip(reads, dtypes, strict=True))
+    factors = [r if d == result else f"{result}({r})" for r, d in zip(reads, dtypes, strict=True)]
+    value = " * ".join(factors[n] for n in _multiplied(inputs, output, fixed))
     dest = f"{labels[-1]}[{_list(output.rows)}]"
     forall = "  forall " + ", ".join(f"{a.name} < {a.extent}" for a in box)
     plain = len(own) == len(set(own)) == len(axes) and all(len(r.terms) == 1 and not r.const for r in output.rows)
@@ -212,6 +219,34 @@ def _text(name: str, inputs: list[_Operand], output: _Operand, dtypes: list[str]
     statement = f"{dest} {'=' if plain else '+='} {value}"
     lines += [forall, f"    {statement}"] if box else [f"  {statement}"]
     return "\n".join(lines)
+
+
+def _multiplied(inputs: list[_Operand], output: _Operand, fixed: Mapping[str, int]) -> tuple[int, ...]:
+    """The order of the factors with which the fewest multiplications are left when each sum is taken as soon as no
+    factor to come depends on its axis: as written where no other needs fewer (dynamic programming over sets of
+    operands, as Held and Karp do it; 1962)."""
+    written = tuple(range(len(inputs)))
+    if not 2 < len(inputs) <= MANY:
+        return written
+    axes = [frozenset(n for row in o.rows for n in row.names) for o in inputs]
+    kept = frozenset(n for row in output.rows for n in row.names)
+
+    def step(before: frozenset[int], n: int) -> int:
+        """Multiplications by one more factor, of those that are there of others."""
+        later = kept.union(*(axes[m] for m in written if m not in before))
+        there = frozenset[str]().union(*(axes[m] for m in before)) & later
+        return prod(fixed.get(a, NOMINAL) for a in there | axes[n]) if before else 0
+
+    best = {frozenset[int](): (0, ())}
+    for _ in written:
+        further: dict[frozenset[int], tuple[int, tuple[int, ...]]] = {}
+        for before, (work, order) in best.items():
+            for n in written:
+                if n not in before:
+                    found = work + step(before, n), (*order, n)
+                    further[before | {n}] = min(further.get(before | {n}, found), found)
+        best = further
+    return min(best.values())[1]
 
 
 def _list(rows: Sequence[Affine]) -> str:

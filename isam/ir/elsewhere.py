@@ -33,6 +33,12 @@ FUNCTIONS = {
     **dict.fromkeys(("minimum", "fmin", "fminf"), "write min(a, b)"),
     **dict.fromkeys(("fabs", "fabsf"), "write abs(x)"),
 }
+VALUES = {
+    ":": "there are no slices: each dimension has an index, and the block says over which axes it goes",
+    ">>": "there are no shifts: whole numbers divide towards zero, x / 4",
+    "<<": "there are no shifts: write x * 4",
+}
+"""Where a value was expected: the sign, or the one before with it."""
 _LOOP = "steps that follow each other are a 'loop t < T', of a number known before it begins"
 STATEMENTS = {
     "if": "a block has a condition, forall i < N where i < 3; a value has select(CONDITION, VALUE, OTHERWISE)",

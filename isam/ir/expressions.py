@@ -7,7 +7,7 @@ import math
 from isam.diagnostics import Loc, did_you_mean
 from isam.ir.dtype import DTYPES
 from isam.ir.elsewhere import FUNCTIONS as OTHERS
-from isam.ir.elsewhere import TAILS
+from isam.ir.elsewhere import TAILS, VALUES
 from isam.ir.lexer import Line, Report, Token
 from isam.ir.operators import LEVELS
 from isam.ir.syntax import Call, Condition, Expr, Name, Number, Ref
@@ -150,8 +150,9 @@ def _primary(c: Cursor) -> Expr:
         return inner
     if t.kind != "name":
         c.at -= t.kind != "end"
-        raise c.fault("L116", f"expected a value (a buffer's element, a number or a function), found {t.shown}",
-                      "a binary operator needs a value on both sides")
+        before = c.tokens[c.at - 1].text if c.at else ""
+        hint = VALUES.get(t.text) or VALUES.get(before + t.text) or "a binary operator needs a value on both sides"
+        raise c.fault("L116", f"expected a value (a buffer's element, a number or a function), found {t.shown}", hint)
     if t.text in CONSTANTS:
         return Number(CONSTANTS[t.text], t.loc)
     if c.accept("["):

@@ -110,7 +110,7 @@ class Hops:
                 best = (self._worth(part), part)
         if best is None:
             asked, why = f"a move {' -> '.join(self.path)}", self._why_not(whole)
-            raise NoSchedule(Infeasible(asked, f"to carry {whole}", why, smaller=True))
+            raise NoSchedule(Infeasible(asked, f"to carry {whole}", why, smaller=True, path=self.path))
         return best[1]
 
     def _why_not(self, tile: Tile) -> str:

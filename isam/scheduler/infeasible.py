@@ -21,6 +21,7 @@ class Infeasible:
     memory: str = ""  # the memory that is full, where that is the reason
     smaller: bool = False  # whether a smaller call may do with less
     row: int = 0  # how long its rows would have to be, where that is the reason
+    path: tuple[str, ...] = ()  # memories that no move carries it along, where that is the reason
     loc: Loc = field(default=NOWHERE, compare=False)  # where the description says how much it holds
 
     def __bool__(self) -> bool:

@@ -1,9 +1,10 @@
-"""What would help where a memory is too small: tried before it is said."""
+"""What would help where a memory is too small, or no move carries what lies apart: tried before it is said."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from math import lcm
 
 from isam.scheduler.infeasible import Infeasible
@@ -13,8 +14,10 @@ HALVINGS = 12  # of the range in which the least that a memory would have to hol
 
 
 def levers(system: System, reason: Infeasible, possible: Callable[[System], bool]) -> tuple[str, ...]:
-    """What would help: longer rows, or the least that the full memory would have to hold; ``possible``: whether there
-    is a schedule on a machine."""
+    """What would help: longer rows, the least that the full memory would have to hold, or a move that takes elements
+    apart; ``possible``: whether there is a schedule on a machine."""
+    if reason.path:
+        return tuple(_strides(system, reason.path, possible))
     m = system.memories.get(reason.memory)
     if m is None:
         return ()
@@ -40,3 +43,18 @@ def levers(system: System, reason: Infeasible, possible: Callable[[System], bool
             break
         low, high = (low, middle) if works(middle) else (middle, high)
     return (f"{high} {what} '{m.name}'",)
+
+
+def _strides(system: System, path: Sequence[str], possible: Callable[[System], bool]) -> Iterator[str]:
+    """The moves along a path, each with an operand whose strides its contract would have to leave free."""
+    for edge in pairwise(path):
+        for i in {m.by: system.instructions[m.by] for m in system.moves_by_edge.get(edge, ())}.values():
+            for b in i.body.arguments:
+                contract = i.contract(b.name)
+                if not any(contract.strides):
+                    continue
+                freed = replace(contract, strides=(None,) * len(contract.strides))
+                other = replace(i, operands={**i.operands, b.name: freed})
+                if possible(replace(system, instructions={**system.instructions, i.name: other})):
+                    said = ", ".join("free" for _ in contract.strides)
+                    yield f"'strides: {{{b.name}: [{said}]}}' of '{i.name}', which takes elements side by side only"

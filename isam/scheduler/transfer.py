@@ -70,7 +70,7 @@ class Transfer(Hops):
         bound = f"one move carries {' x '.join(map(str, self.part))} elements of it"
         if m.kind == COUNTED:
             bound += f" from '{self.path[0]}', and a register is filled whole"
-        raise NoSchedule(Infeasible(f"'{m.name}'", f"{self.tile} in one move", bound, smaller=True))
+        raise NoSchedule(Infeasible(f"'{m.name}'", f"{self.tile} in one move", bound, smaller=True, path=self.path))
 
     @cached_property
     def told(self) -> bool:
@@ -144,6 +144,7 @@ class Transfer(Hops):
                         f"the move {self.path[i]} -> {self.path[i + 1]}",
                         f"to carry {tile}",
                         "no move instruction there can, with these strides",
+                        path=self.path,
                     )
                 )
             c, dims = got

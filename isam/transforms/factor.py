@@ -51,15 +51,39 @@ class Factor(Transform):
         return _rewrite(kernel, n, m, pulled, plan)
 
     def sites_for(self, kernel: Kernel, mismatch: Mismatch) -> tuple[Site, ...]:
-        """The instruction sums where the kernel multiplies: pull the other factor out of that product."""
+        """The instruction sums where the kernel multiplies: pull the other factor out of that product; or, where that
+        product is multiplied on before it is summed, what it is multiplied with."""
         if not self.answers(mismatch) or mismatch.about("need") not in (None, ("add", True)):
             return ()
         at, after = mismatch.about("statement"), mismatch.about("after")
-        out = [s for s in self.sites(kernel) if s["product"] == at]
+        sites = self.sites(kernel)
+        out = [s for s in sites if s["product"] == at]
+        if not out and at is not None:
+            onwards = multiplied_on(kernel, at)
+            return tuple(s for s in sites if _term(kernel, s) == onwards.get(s["product"], ""))
         if after is not None:
             made = kernel.statements[after].dest.buffer
-            out = [s for s in out if buffer_of(kernel.statements[at].sources[1 - s["pulled"]]) == made] or out
+            out = [s for s in out if _term(kernel, s) == made] or out
         return tuple(out)
+
+
+def _term(kernel: Kernel, site: Site) -> str | None:
+    """The buffer that stays in the sum, if it is one."""
+    return buffer_of(kernel.statements[site["product"]].sources[1 - site["pulled"]])
+
+
+def multiplied_on(kernel: Kernel, n: int) -> dict[int, str]:
+    """The products that what statement ``n`` makes goes through, each the only one to read the one before, with what
+    they read of it."""
+    out: dict[int, str] = {}
+    while kernel.statements[n].op == "mul" and not kernel.statements[n].accumulate:
+        made = kernel.statements[n].dest.buffer
+        read = readers(kernel, made)
+        if len(read) != 1 or read[0] <= n or kernel.statements[read[0]].op != "mul":
+            break
+        n = read[0]
+        out[n] = made
+    return out
 
 
 @dataclass(frozen=True, slots=True)

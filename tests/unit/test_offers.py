@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -63,14 +64,15 @@ def test_only_what_comes_into_question_is_asked(monkeypatch: pytest.MonkeyPatch)
         raise AssertionError
 
     of = subject(WIDE, {"M": 8, "N": 64})
-    steps: Any = [(1,), (), (2,)]
+    one, other = (SimpleNamespace(transform=SimpleNamespace(law="a"), site=n) for n in (1, 2))
+    steps: Any = [(one,), (), (other,), (one,), (one, other)]
     fake = (
         Offer("never", "", lambda _: False, refused, ""),
         Offer("empty", "", lambda _: True, lambda _: [()], ""),
         Offer("two", "", lambda _: True, lambda _: steps, ""),
     )
     monkeypatch.setattr(offers, "OFFERS", fake)
-    assert list(equivalents(of)) == [steps[0], steps[2]]
+    assert list(equivalents(of)) == [steps[0], steps[2], steps[4]], "each once"
 
 
 def test_an_attempt_that_is_refused_leaves_the_way_as_it_was():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -29,6 +31,30 @@ def test_as_numpy_does(spec):
     arrays = [RNG.integers(-9, 9, size=[SIZES[x] for x in o]) for o in operands]
     got = run(k, {f"x{n}": a for n, a in enumerate(arrays, 1)})["y"]
     np.testing.assert_array_equal(got, np.einsum(spec, *arrays))
+
+
+@pytest.mark.parametrize(("spec", "sizes", "order"), [
+    ("ij,jk,kl->il", {}, "x1 x2 x3"),  # no other order takes less
+    ("ij,jk,k->i", {}, "x2 x3 x1"),
+    ("ad,be,cf,abc->def", {}, "x1 x4 x2 x3"),
+    ("ij,jk,kl->il", {"i": 512, "l": 2}, "x2 x3 x1"),
+    ("ij,jk,kl->il", {"i": 2, "l": 512}, "x1 x2 x3"),
+    ("a,b,c->abc", {}, "x1 x2 x3"),
+    ("(h+r)c,rc,c->h", {}, "x1 x2 x3"),
+    ("ij,jk->ik", {"i": 1}, "x1 x2"),
+])  # fmt: skip
+def test_factors_stand_in_the_order_that_takes_the_fewest_multiplications(spec, sizes, order):
+    k = einsum(spec, "i64", sizes=sizes)
+    read = [x.buffer for s in k.statements for x in s.reads if x.buffer.startswith("x")]
+    assert " ".join(read) == order
+    assert [b.name for b in k.arguments] == [*sorted(read), "y"]
+
+
+def test_the_order_of_very_many_factors_is_as_they_are_written():
+    letters = "abcdefghijkl"
+    k = einsum(",".join(a + b for a, b in pairwise(letters)) + ",l->a", "i64")
+    assert [x.buffer for s in k.statements for x in s.reads if x.buffer.startswith("x")] == [
+        f"x{n}" for n in range(1, 13)]  # fmt: skip
 
 
 def test_convolution_with_stride_and_names():

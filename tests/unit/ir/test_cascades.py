@@ -117,6 +117,19 @@ def test_a_line_that_is_not_finished_does_not_take_the_next_statement():
     assert told(edited(("  forall", "  // zero\n  forall"))) == ["5 L135"]
 
 
+@pytest.mark.parametrize(("written", "says"), [
+    ("A[i, k] >> 2", "there are no shifts: whole numbers divide towards zero, x / 4"),
+    ("A[i, k] << 2", "there are no shifts: write x * 4"),
+    ("A[i, :]", "there are no slices: each dimension has an index, and the block says over which axes it goes"),
+    ("A[i, k] > * 2", "a binary operator needs a value on both sides"),
+    ("A[i, k] *", "a binary operator needs a value on both sides"),
+])  # fmt: skip
+def test_where_a_value_lacks_it_is_said_what_is_written_instead(written, says):
+    with pytest.raises(IsamError) as e:
+        parse_file(edited(("A[i, k] * B[k, j]", written)))
+    assert [(d.code, d.hint) for d in e.value.diagnostics if d.code == "L116"] == [("L116", says)]
+
+
 @pytest.mark.parametrize(("edits", "said"), [
     ([("A: f32", "A: f33"), ("B[k, j]", "B[k, q]")], ["2 L134", "8 L202"]),
     ([("A: f32", "A: f33"), ("A[i, k]", "(A[i, k]")], ["2 L134", "8 L106"]),
