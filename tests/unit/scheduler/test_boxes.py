@@ -13,9 +13,12 @@ from isam.approach.shipped.greedy import Greedy
 from isam.ir.affine import Affine
 from isam.ir.text import parse_kernel
 from isam.proof.certificate import examine
-from isam.schedule.tree import Issue, Loop, distinct, mapped
+from isam.schedule.tree import Deal, Issue, Loop, distinct, mapped
 from isam.scheduler.nests import Nest, nests_of
 from isam.scheduler.pieces import BY_RESULTS, BY_TERMS, LINES, in_turn, pieces
+from isam.scheduler.plan import Group, Plan, StagedBox
+from isam.scheduler.plans.lines import goes_one_by_one, with_boxes_inside
+from isam.scheduler.plans.single import plain
 from tests.pipeline import compiled, judge, simulated
 
 CONVOLUTION = """kernel convolution(H, W, C, K)
@@ -247,6 +250,35 @@ def test_rows_in_lines_only_where_loops_may_have_such_bounds():
     assert choice.options == (BY_RESULTS, BY_TERMS)
     _, asked = cut(nest, BY_TERMS, resumed=False, lines=True)
     assert not asked
+
+
+def in_lines() -> Plan:
+    """A plan of boxes of lines: one call in each iteration."""
+    found, _ = cut(a_sum(USUAL, H=5, W=5, C=24, K=48), BY_TERMS + LINES, lines=True)
+    return plain(Group(tuple(found[:1])))
+
+
+def test_what_lies_around_lines_is_not_copied_whole():
+    """Rows of the image that a tap outside of it would read; weights lie along one of the two axes alone."""
+    plan = in_lines()
+    axes = [a for a, _ in plan.order]
+    inner = 1 + max(axes.index("h"), axes.index("r"))
+    stages = [StagedBox("x", 0, "ram", (0, 1, 2)), StagedBox("x", inner - 1, "ram", (0, 1, 2)),
+              StagedBox("x", inner, "ram", (0, 1, 2)), StagedBox("w", 0, "ram", (0, 1, 2, 3))]  # fmt: skip
+    assert with_boxes_inside(replace(plan, stages=tuple(stages))).stages == tuple(stages[2:])
+
+
+def test_plans_whose_blocks_have_several_lines_are_none():
+    plan = in_lines()
+    assert goes_one_by_one(plan)
+    at = [a for a, _ in plan.order].index("h")
+    two = replace(plan, order=tuple((a, 2 if a == "h" else n) for a, n in plan.order))
+    again = replace(plan, order=(("h", 1), *plan.order))
+    first = replace(plan, order=(plan.order[at], *(o for o in plan.order if o[0] != "h")), deals=(Deal("cores"),))
+    other = replace(plan, order=(("k", 16), *(o for o in plan.order if o[0] != "k")), deals=(Deal("cores"),))
+    pieces = replace(plan, stages=(StagedBox("w", 0, "ram", (0, 1, 2, 3), by=1),))
+    assert not any(map(goes_one_by_one, (two, again, first, replace(plan, double_buffered=frozenset({at})), pieces)))
+    assert goes_one_by_one(other)
 
 
 def test_what_no_other_results_share_is_read_for_each_row():
