@@ -262,9 +262,12 @@ QUESTIONS: tuple[Question, ...] = (
             "_nest": "the nest",
             "_boxes": "these, per axis the first value and how many there are",
         },
-        "bytes that the calls of all boxes read and write, each once per box",
+        "bytes that the calls of all boxes read and write, each once per box; where boxes are of lines, again for each "
+        "line what only lines share",
         "`by results`, then `by terms`: boxes of few terms each add to all results that have them. Asked where calls "
-        "add to what they find, terms have no order, and there are no more boxes of terms.",
+        "add to what they find, terms have no order, and there are no more boxes of terms. Then, where the machine has "
+        "caches and that leaves fewer boxes, both `of lines`: the conditions that tie the rows of an image to those of "
+        "a window are kept by the bounds of loops, which take one row of each at a time.",
     ),
     Question(
         "carry",

@@ -40,7 +40,7 @@ READING: dict[str, tuple[Part, ...]] = {
         ("Which nests share loops", "grouping shared_loops agree interleaved in_rows"),
         ("Plans (`plans/`)",
          "plans/ plans/single plans/divided plans/register plans/rotation plans/conflicts plans/sets plans/cache "
-         "plans/traffic plans/pack plans/fed plans/kept plans/known"),
+         "plans/traffic plans/pack plans/fed plans/kept plans/lines plans/known"),
         ("Plans where a memory lies on the way (`plans/`)",
          "plans/staged plans/hierarchy plans/resident plans/boxes plans/begins plans/dealing plans/shared_home "
          "plans/estimate"),

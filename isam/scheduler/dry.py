@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import field, replace
 
 from isam.approach.choice import Choice, Trace
@@ -120,7 +120,7 @@ class DryRun:
             mine = {u.name: Operand(u.name, t, there[u.name], u.dims) for u, t, _ in one}
             operands = tuple([mine[o.operand] for o in nest.mapping.operands])
             around = ((t, Affine.of(t)) for t in nest.mapping.loops)
-            where = (*around, *([(nest.own.get(a, a), p) for a, p in point.items()] if nest.own else point.items()))
+            where = (*around, *_where(nest, point))
             name, taken = nest.instruction.name, tuple(sizes.items())
             self.scope.out.append(Issue(unit, name, taken, operands, nest.number, where, joined=n > 0))
         for key, tile, alone in landed:
@@ -307,6 +307,13 @@ class _Meeting:
 def _meeting(uses: tuple[Use, ...], others: tuple[Use, ...]) -> _Meeting:
     both = ((i, j, u, w) for i, u in enumerate(uses) for j, w in enumerate(others))
     return _Meeting(uses, others, [(i, j) for i, j, u, w in both if (u.writes or w.writes) and u.buffer == w.buffer])
+
+
+def _where(nest: Nest, point: dict[str, Affine]) -> Iterable[tuple[str, Affine]]:
+    """A point in the kernel's axes."""
+    if nest.moved:
+        point = {a: nest.moved[a].substitute(point) if a in nest.moved else p for a, p in point.items()}
+    return [(nest.own.get(a, a), p) for a, p in point.items()] if nest.own else point.items()
 
 
 @dataclass(eq=False)

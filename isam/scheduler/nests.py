@@ -68,10 +68,12 @@ class Nest:
     mapped: dict[str, MappedAxis]
     uses: tuple[Use, ...]
     where: tuple[Affine, ...] = ()
+    within: tuple[Affine, ...] = ()  # conditions that the bounds of loops keep, each on two axes that go one by one
     origin: dict[str, int] = field(
         default_factory=dict
     )  # first value of an axis when the nest is a piece of its domain
     own: dict[str, str] = field(default_factory=dict)  # axis name in a group -> the kernel's, where they differ
+    moved: dict[str, Affine] = field(default_factory=dict)  # kernel axes whose values others count, box after box
 
     @cached_property
     def axes(self) -> tuple[str, ...]:
@@ -119,6 +121,11 @@ class Nest:
         """Axes that no written operand mentions."""
         used = {n for u in self.uses if u.writes for row in u.index for n in row.names}
         return tuple(a for a in self.axes if a not in used)
+
+    @cached_property
+    def one_by_one(self) -> frozenset[str]:
+        """Axes of which blocks have one element: bounds of one's loop depend on where the other's is."""
+        return frozenset(n for w in self.within for n in w.names)
 
     def calls(self) -> int:
         """Dynamic calls, with tiles as large as the instruction admits."""

@@ -86,7 +86,8 @@ class _Parts:
         """Pieces of a nest, but of sums that cannot be left and gone on from, or whose terms have an order."""
         if self.exact or self.grouping.begun(nest):
             return [nest]
-        return pieces(nest, self.trace, resumed=summed_there(nest, self.system) is None)
+        return pieces(nest, self.trace, resumed=summed_there(nest, self.system) is None,
+                      lines=bool(self.system.caches))  # fmt: skip
 
     def _grouped(self, nests: list[Nest]) -> list[Group]:
         """Of the nests between two recurrent loops; those that run when constants are bound keep to themselves."""

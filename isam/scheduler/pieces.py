@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from math import prod
 
 from isam.approach.choice import Choice, Trace
 from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
-from isam.scheduler.nests import Nest, row_range
+from isam.scheduler.nests import Nest, Use, row_range
 from isam.scheduler.trim import Env
 
 MOST_EDGES = 8  # values of an axis at which a condition may bite before the domain counts as oblique
 MOST_PIECES = 64
 BY_RESULTS, BY_TERMS = "by results", "by terms"
+LINES = " of lines"  # in the boxes the bounds of one axis depend on where another one is
+MANY = 1 << 16  # places of two axes
 
 Box = dict[str, tuple[int, int]]  # axis -> first value and number of values
+Moved = tuple[Box, dict[str, Affine]]  # a box, and what kernel axes are within it
+Way = tuple[list[Box], tuple[Affine, ...]]  # boxes, and conditions that loops in them keep
 
 
-def pieces(nest: Nest, trace: Trace, *, resumed: bool) -> list[Nest]:
+def pieces(nest: Nest, trace: Trace, *, resumed: bool, lines: bool = False) -> list[Nest]:
     """The nest over disjoint boxes that make up its domain; itself (with its conditions) when that takes too many.
-    ``resumed``: sums may be left and gone on from, so that boxes may have some of the terms of results each.
+    ``resumed``: sums may be left and gone on from, so that boxes may have some of the terms of results each. ``lines``:
+    loops may have bounds that depend on those around them.
 
     >>> from isam.ir.affine import Affine
     >>> boxes({"h": (0, 9), "r": (0, 3)}, (Affine.of("h") + "r" - 1, 8 - Affine.of("h") - "r" + 1), ("h", "r"))
@@ -30,48 +36,170 @@ def pieces(nest: Nest, trace: Trace, *, resumed: bool) -> list[Nest]:
         return [nest]
     if any(n not in nest.extents for w in nest.where for n in w.names):
         return [nest]
-    found = _cut(nest, trace, resumed)
+    found, within = _cut(nest, trace, resumed, lines)
     if found is None:
         return [nest]
-    return [
-        replace(
-            nest,
-            extents={a: Affine((), n) for a, (_, n) in b.items()},
-            origin={a: o for a, (o, _) in b.items()},
-            where=(),
+    out = []
+    for box, moved in in_turn(nest, found):
+        counters = [a for a, e in moved.items() if e.names == (a,)]  # outermost: what each box reads again is its own
+        out.append(
+            replace(
+                nest,
+                extents={a: Affine((), box[a][1]) for a in (*counters, *(a for a in box if a not in counters))},
+                origin={a: o for a, (o, _) in box.items()},
+                uses=tuple(_moved(u, moved) for u in nest.uses) if moved else nest.uses,
+                where=(),
+                within=within,
+                moved=moved,
+            )
         )
-        for b in found
-    ]
+    return out
 
 
-def _cut(nest: Nest, trace: Trace, resumed: bool) -> list[Box] | None:
-    """By which results they make; or, where the Approach wants that, by which terms they add."""
-    whole: Box = {a: (0, nest.length(a)) for a in nest.axes}
+def in_turn(nest: Nest, some: list[Box]) -> list[tuple[Box, dict[str, Affine]]]:
+    """Boxes, those of one shape that lie at equal distances as one: an axis of which each has one value counts them,
+    and others begin where that says (what kernel axes are then)."""
+    out = [(b, dict[str, Affine]()) for b in some]
+    while (joined := _joined(nest, out)) is not None:
+        out = joined
+    return out
+
+
+def _joined(nest: Nest, some: list[Moved]) -> list[Moved] | None:
+    """The same with one run of boxes that are not one yet as one; None where there is none."""
+    for at, one in enumerate(some):
+        alike = [n for n in range(at + 1, len(some)) if _shape(some[n]) == _shape(one)]
+        for second in alike:
+            step = {a: some[second][0][a][0] - o for a, (o, _) in one[0].items()}
+            counter = _counter(nest, one, step)
+            if counter is None:
+                continue
+            run = [at]
+            while (n := next((n for n in alike if some[n][0] == _after(some[run[-1]][0], step)), None)) is not None:
+                run.append(n)
+            whole = _counted(one, step, counter, len(run))
+            return [whole if n == at else b for n, b in enumerate(some) if n not in run[1:]]
+    return None
+
+
+def _shape(of: Moved) -> object:
+    return {a: n for a, (_, n) in of[0].items()}, of[1]
+
+
+def _after(box: Box, step: dict[str, int]) -> Box:
+    return {a: (o + step[a], n) for a, (o, n) in box.items()}
+
+
+def _counter(nest: Nest, of: Moved, step: dict[str, int]) -> str | None:
+    """The axis that counts boxes such steps apart: one of terms, but not the last, which sums go on along, such that
+    operands that are only read lie along no more axes than they do."""
+    box, moved = of
+    able = [a for a in nest.reduced[:-1] if step[a] and box[a][1] == 1 and a not in nest.mapped and a not in moved]
+    for axis in able:
+        first = {a: Affine.of(a) + Affine.of(axis, step[a]) for a in step if step[a] and a != axis}
+        first[axis] = Affine.of(axis, step[axis])
+        read = [row for u in nest.uses if not u.writes for row in u.index]
+        if all(len(row.substitute(first).names) <= max(1, len(row.names)) for row in read):
+            return axis
+    return None
+
+
+def _counted(of: Moved, step: dict[str, int], counter: str, n: int) -> Moved:
+    """So many boxes, each such a step behind the one before."""
+    box, moved = of
+    turn = Affine.of(counter)
+    more = {a: Affine.of(a) + turn * step[a] for a in step if step[a] and a != counter}
+    more[counter] = turn * step[counter] + box[counter][0]
+    out = {a: e.substitute(more) for a, e in moved.items()}
+    return {**box, counter: (0, n)}, {**out, **{a: e for a, e in more.items() if a not in out}}
+
+
+def _moved(use: Use, moved: dict[str, Affine]) -> Use:
+    return replace(use, index=tuple(row.substitute(moved) for row in use.index))
+
+
+def _cut(nest: Nest, trace: Trace, resumed: bool, lines: bool) -> tuple[list[Box] | None, tuple[Affine, ...]]:
+    """By which results they make; or, where the Approach wants that, by which terms they add, or with lines of two axes
+    in them: the conditions on these."""
     results = tuple(a for a in nest.axes if a not in nest.reduced)
-    found = boxes(whole, nest.where, results + nest.reduced)
+    orders = {BY_RESULTS: results + nest.reduced, BY_TERMS: nest.reduced + results}
     if not resumed or not all(u.reads for u in nest.uses if u.writes):
-        return found
-    other = boxes(whole, nest.where, nest.reduced + results)
-    if found is None or other is None:
-        return other if found is None else found
-    if len(other) > len(found) or other == found:
-        return found
-    ways = {BY_RESULTS: found, BY_TERMS: other}
-    context = {"nest": nest.number, "boxes": [len(found), len(other)], "_nest": nest, "_boxes": [found, other]}
-    costs = [float(_touched(nest, some)) for some in ways.values()]
+        return boxes(_whole(nest), nest.where, orders[BY_RESULTS]), ()
+    ways = _ways(nest, (), orders)
+    if lines and (within := _in_lines(nest)):
+        fewest = min((len(found) for found, _ in ways.values()), default=MOST_PIECES)
+        further = _ways(nest, within, orders)
+        ways |= {way + LINES: found for way, found in further.items() if len(found[0]) < fewest}
+    if len(ways) < 2:
+        return next(iter(ways.values()), (None, ()))
+    some = [found for found, _ in ways.values()]
+    context = {"nest": nest.number, "boxes": [*map(len, some)], "_nest": nest, "_boxes": some}
+    costs = [float(_touched(nest, *way)) for way in ways.values()]
     return ways[trace.choose(Choice("boxes", tuple(ways), context, costs))]
 
 
-def _touched(nest: Nest, some: list[Box]) -> int:
+def _ways(nest: Nest, within: tuple[Affine, ...], orders: dict[str, tuple[str, ...]]) -> dict[str, Way]:
+    """The boxes that some conditions leave that are not kept ``within`` them; by terms where that takes no more."""
+    where = tuple(w for w in nest.where if w not in within)
+    found, other = (boxes(_whole(nest), where, order) for order in orders.values())
+    out: dict[str, Way] = {} if found is None else {BY_RESULTS: (found, within)}
+    if other is not None and other != found and (found is None or len(other) <= len(found)):
+        out[BY_TERMS] = other, within
+    return out
+
+
+def _whole(nest: Nest) -> Box:
+    return {a: (0, nest.length(a)) for a in nest.axes}
+
+
+def _in_lines(nest: Nest) -> tuple[Affine, ...]:
+    """The conditions that tie the first results and terms that calls take one of, where these are tied to nothing else
+    and blocks may have other results and terms: their loops leave out what conditions do, and boxes need not."""
+    ends = {a: (first, n - 1) for a, (first, n) in _whole(nest).items()}
+    open_ = [w for w in nest.where if w.bounds(ends)[0] < 0]
+    for axis in nest.axes:
+        mine = tuple(w for w in open_ if w.coefficient(axis))
+        tied = {n for w in mine for n in w.names} - {axis}
+        if axis in nest.reduced or len(tied) != 1:
+            continue
+        (term,) = tied
+        both = {axis, term}
+        others = [a for a in nest.axes if a not in nest.reduced and a not in both and nest.length(a) > 1]
+        across = [a for a in others if a in nest.mapped]  # calls take several of them
+        alone = all({*w.names} <= both for w in open_ if both & {*w.names}) and all(len(w.names) == 2 for w in mine)
+        last = nest.reduced[-1:] == (term,) or term not in nest.reduced
+        several = all(nest.length(a) > 1 for a in both)
+        if alone and several and not last and not both & nest.mapped.keys() and len(others) > min(1, len(across)):
+            return mine
+    return ()
+
+
+def _touched(nest: Nest, some: list[Box], within: tuple[Affine, ...]) -> int:
     """How many bytes calls read and write, each once per box: boxes of few results go through large factors again for
-    each other, boxes of few terms through large results."""
-    total = 0
+    each other, boxes of few terms through large results. What conditions leave out ``within`` boxes is not counted;
+    what no results share but those of lines, which are not worked on together, is read again for each of these."""
+    total, lines = 0, {n for w in within for n in w.names}
     for box in some:
         env: Env = {a: (Affine((), first), n, Affine((), first)) for a, (first, n) in box.items()}
         for u in nest.uses:
-            elements = prod(row_range(row, env)[1] for row in u.index)
-            total += (u.reads + u.writes) * elements * size_of(u.dtype)
+            elements = prod(_values(row, env, within) for row in u.index)
+            others = [a for a in nest.axes if a not in nest.reduced and not any(a in row.names for row in u.index)]
+            shared = any(box[a][1] > nest.unit(a) for a in others if a not in lines)
+            again = 1 if shared or u.writes else prod(box[a][1] for a in others if a in lines)
+            total += (u.reads + u.writes) * elements * again * size_of(u.dtype)
     return total
+
+
+def _values(row: Affine, env: Env, within: tuple[Affine, ...]) -> int:
+    """How many indices a buffer row takes; of one over axes between which there are conditions one by one."""
+    tied = dict.fromkeys(n for w in within for n in w.names)
+    sides = [range(env[a][0].const, env[a][0].const + env[a][1]) for a in tied]
+    if len(set(tied) & set(row.names)) < 2 or prod(map(len, sides)) > MANY:
+        return row_range(row, env)[1]
+    others = row_range(Affine(tuple((a, c) for a, c in row.terms if a not in tied)), env)[1]
+    mine = Affine(tuple((a, c) for a, c in row.terms if a in tied))
+    at = (dict(zip(tied, p, strict=True)) for p in product(*sides))
+    return len({mine.evaluate(p) for p in at if all(w.evaluate(p) >= 0 for w in within)}) + others - 1
 
 
 def boxes(box: Box, where: tuple[Affine, ...], order: tuple[str, ...]) -> list[Box] | None:

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 class Cut:
     """A loop to be kept: ``var`` from ``lo`` in steps over ``span`` elements of ``axis``, its values within ``bounds``.
     Its body is the level ``depth`` in each of ``envs``: more than one, where what is double-buffered has a place in
-    each. ``only``: the nests that alone have it."""
+    each. ``only``: the nests that alone have it. ``within``: further bounds, lower and upper ones, that depend on where
+    loops around it are: it may have no iteration then, so that nothing stays near over it."""
 
     var: str
     axis: str
@@ -35,6 +36,12 @@ class Cut:
     envs: tuple[Env, ...]
     depth: int
     only: Members | None = None
+    within: tuple[tuple[Bound, ...], tuple[Bound, ...]] = ((), ())
+
+    @property
+    def ends(self) -> tuple[tuple[Bound, ...], tuple[Bound, ...]]:
+        """The bounds of its variable."""
+        return (Bound(self.lo), *self.within[0]), (Bound(self.lo + self.span), *self.within[1])
 
 
 class KeptLoop(NamedTuple):
@@ -222,8 +229,13 @@ class Recur:
         if body is None:  # nothing but peeled copies: one of them takes the place of the body
             body, first, last = (first, None, last) if first is not None else (last, None, None)
         assert body is not None
-        lo, hi = (Bound(self.cut.lo),), (Bound(self.cut.lo + self.cut.span),)
+        lo, hi = self.cut.ends
         node = Loop(self.cut.var, lo, hi, self.cut.step, body, Seq(tuple(enter)), first, last, axis=self.cut.axis)
+        if any(self.cut.within):
+            data.state = steady
+            with scope.recording() as leaving:
+                self.walk.clear()
+            node, steady = replace(node, exit=Seq(tuple(leaving))), data.state
         return node, steady, behind
 
     def _peeled(self, part: str, begin: MachineState, end: MachineState) -> tuple[Node, dict[str, int]] | set[Key]:

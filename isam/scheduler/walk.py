@@ -84,6 +84,11 @@ class Walk:
                     if key in end.copies:
                         data.evict(key, leaving=leaving)
 
+    def clear(self) -> None:
+        """Sends everything home that is not there already: panels at home stay."""
+        data = self.run.data
+        self.empty([k for k, c in data.state.copies.items() if c.stage is not None and k[0] == self.run.system.home])
+
     def box(self, env: Env, members: Members, small: bool, clip: Clip | None = None) -> None:
         """The plan over a box of the domain; what is staged for many calls is not for those of a ``small`` one. Of what
         a ``clip`` is for, the box is a block without loops along its axes."""
@@ -258,7 +263,28 @@ class Walk:
         span, step = part.count * part.size, part.size * together
         low = lo.bounds(self.run.scope.ranges)
         bounds = (low[0], low[1] + span - step)
-        Recur(self, Cut(var, axis, lo, span, step, bounds, envs, d + 1, self.plan.only(d)), first, have, last).make()
+        within = self._within(axis, env)
+        if any(within):
+            self.clear()
+        cut = Cut(var, axis, lo, span, step, bounds, envs, d + 1, self.plan.only(d), within)
+        Recur(self, cut, first, have, last).make()
+
+    def _within(self, axis: str, env: Env) -> tuple[tuple[Bound, ...], tuple[Bound, ...]]:
+        """The bounds, lower and upper ones, that keep conditions on an axis and on another one, whose loop is around
+        this one."""
+        lows: list[Bound] = []
+        highs: list[Bound] = []
+        for w in self.group.main.within:
+            c = w.coefficient(axis)
+            other = next((a for a in w.names if a != axis), axis)
+            if not c or env[other][1] > 1:
+                continue
+            rest = (w - Affine.of(axis, c)).substitute({other: env[other][0]})
+            if c > 0:
+                lows.append(Bound(-rest, c))
+            else:
+                highs.append(Bound(rest - c, -c))
+        return tuple(lows), tuple(highs)
 
     def own(self, axis: str, before: frozenset[Key]) -> tuple[Key, ...]:
         """What is there, was not ``before``, and only a block of the axis that is done could see: it goes home, as at

@@ -53,7 +53,13 @@ class Greedy(Approach):
         return choice.options[min(range(len(choice.options)), key=lambda i: (choice.costs or ())[i])]
 
     search = kernel = cover = layout = pack = tile = tail = _cheapest
-    boxes = source = place = route = schedule = measure = _cheapest
+    source = place = route = schedule = measure = _cheapest
+
+    def boxes(self, choice: Choice) -> Any:
+        """The fewest bytes; none of twice as many boxes as another option has: each is code of its own."""
+        counts, costs = choice.context["boxes"], choice.costs or [0.0] * len(choice.options)
+        few = [i for i, n in enumerate(counts) if n < 2 * min(counts)]
+        return choice.options[min(few, key=lambda i: costs[i])]
 
     def carry(self, choice: Choice) -> Any:
         """The fewest calls; no blocks of rows, which are then made as well: what they take is timed, not predicted."""

@@ -16,6 +16,7 @@ from isam.scheduler.plans.dealing import Dealing
 from isam.scheduler.plans.fed import fed
 from isam.scheduler.plans.hierarchy import Level, deep
 from isam.scheduler.plans.kept import with_whole_rows
+from isam.scheduler.plans.lines import goes_one_by_one, with_boxes_inside
 from isam.scheduler.plans.register import across, blocks, least, operand_memories, passing
 from isam.scheduler.plans.shared_home import side_by_side
 from isam.scheduler.plans.single import blocked, plain, whole
@@ -68,6 +69,8 @@ def plans(
         out.append((whole(group, main, system, bindable), float(main.calls())))
     if group.exact:
         out = [out[0], *(w for w in out[1:] if in_order(w[0]))]
+    if main.one_by_one:
+        out = [(with_boxes_inside(p), cost) for p, cost in out if goes_one_by_one(p)]
     return [p for p, _ in out], [c for _, c in out]
 
 

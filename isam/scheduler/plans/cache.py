@@ -76,8 +76,13 @@ def outer_blocks(
         return []
     whole = group.exact and len(reduced) > 1
     if any(streamed(main, u, width, bindable) for u in main.uses):
-        return [] if whole else [(max(reduced, key=main.length), ROWS)]
+        return [] if whole else [(longest(main), ROWS)]
     return cache_blocks(main, width, system, bindable, whole)
+
+
+def longest(main: Nest) -> str:
+    """The longest axis summed over that may be cut."""
+    return max((a for a in main.reduced if a not in main.one_by_one), key=main.length)
 
 
 def cache_blocks(
@@ -90,7 +95,7 @@ def cache_blocks(
     vector = [a for a in main.axes if a in main.mapped and a not in main.reduced]
     if not vector:
         return []
-    axis, along = max(reduced, key=main.length), vector[-1]
+    axis, along = longest(main), vector[-1]
     held = [u for u in brought(main) if along in axes_of(u)]
     shared = frozenset().union(*map(axes_of, held)) - {axis, along}
     others = prod(main.length(a) for a in (*reduced, *vector) if a in shared) * boxes_held(main, along, width)

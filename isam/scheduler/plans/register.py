@@ -246,7 +246,7 @@ class BlockCosts:
     def candidates(self, free: list[str], limit: int, floor: dict[str, int]) -> Iterator[dict[str, int]]:
         """Numbers of tiles per axis of ``free``: three axes are blocked, the last ones named first, and one more where
         the block has all of what it counts: few rows of a batch, and several batches."""
-        wide = [a for a in reversed(free) if self.counts[a] > 1]
+        wide = [a for a in reversed(free) if self.counts[a] > 1 and a not in self.nest.one_by_one]
         for tiles in self._tiles(wide[:3], limit, floor):
             yield tiles
             for a in wide[3:4]:
