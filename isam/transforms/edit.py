@@ -10,7 +10,6 @@ from isam.ir.affine import Affine
 from isam.ir.dataflow import levels
 from isam.ir.dtype import DTYPES
 from isam.ir.kernel import FAR, Access, Buffer, Domain, Item, Kernel, Literal, Recurrence, Source, Statement
-from isam.ir.poly_domain import context, domain_set, footprint, shape_set
 from isam.once import once
 
 Part = tuple[Statement, tuple[int, ...]]  # a new statement and the old ones it carries out
@@ -157,6 +156,8 @@ def _in_parts(kernel: Kernel, buffer: str, made: Iterable[Statement]) -> bool:
     parts = [s for s in made if not s.accumulate and _named(s) <= sizes.union(s.domain.names)]
     if len(parts) < 2:
         return False
+    from isam.ir.poly_domain import context, domain_set, footprint, shape_set
+
     left = shape_set(kernel.buffer(buffer).shape).given(context(kernel.syms))
     for s in parts:
         left = left - footprint(domain_set(s.domain, kernel.syms), s.dest)
