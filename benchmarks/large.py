@@ -33,6 +33,7 @@ from isam.diagnostics import IsamError
 from isam.garbage import seldom
 from isam.ir.affine import Affine
 from isam.ir.kernel import Kernel
+from isam.ir.mapping import Cover
 from isam.ir.text import parse_kernel
 from isam.proof.flat import replayed
 from isam.proof.flat_program import walk
@@ -159,17 +160,17 @@ def first(on: str, sizes: tuple[int, int, int], until: str) -> Job:
 
 def row_planned(on: str, sizes: tuple[int, int, int], rounds: int) -> dict[str, Any]:
     """The scheduler on a plan without a loop, medians; and the same for 20,000 of its steps."""
-    offered = build.plans
+    offered = build.plans_of
 
-    def flat(group: Group, *others: Any) -> tuple[list[Plan], list[float]]:
-        plan = offered(group, *others)[0][0]
+    def flat(cover: Cover, group: Group, *others: Any) -> tuple[list[Plan], list[float]]:
+        plan = offered(cover, group, *others)[0][0]
         return [Plan(group, (), plan.unroll, (), note="without loops")], [0.0]
 
     took, job = [], first(on, sizes, "cover")
     cover = job.cover
     assert cover is not None
     for _ in range(rounds):
-        with patch.object(build, "plans", flat), seldom():
+        with patch.object(build, "plans_of", flat), seldom():
             begin = clock()
             s = build.schedule(cover, job.system, Trace(Greedy()))
             took.append(clock() - begin)
