@@ -34,6 +34,7 @@ class Greedy(Approach):
         "device": "done first",
         "variant": "quickest, inexact ones at twice their time",
         "mapping": "lowest predicted cost, and what its neighbours take",
+        "boxes": "fewest bytes, in few boxes",
         "bind": "made ahead, unless that takes many times the room",
         "fuse": "shared where whole tiles flow and nothing spills",
         "prefetch": "ahead of what comes too late from its cache",
