@@ -231,19 +231,20 @@ def _multiplied(inputs: list[_Operand], output: _Operand, fixed: Mapping[str, in
     axes = [frozenset(n for row in o.rows for n in row.names) for o in inputs]
     kept = frozenset(n for row in output.rows for n in row.names)
 
-    def step(before: frozenset[int], n: int) -> int:
-        """Multiplications by one more factor, of those that are there of others."""
+    def there(before: frozenset[int]) -> frozenset[str]:
+        """The axes that are left of some factors."""
         later = kept.union(*(axes[m] for m in written if m not in before))
-        there = frozenset[str]().union(*(axes[m] for m in before)) & later
-        return prod(fixed.get(a, NOMINAL) for a in there | axes[n]) if before else 0
+        return later & frozenset[str]().union(*(axes[m] for m in before))
 
     best = {frozenset[int](): (0, ())}
     for _ in written:
         further: dict[frozenset[int], tuple[int, tuple[int, ...]]] = {}
         for before, (work, order) in best.items():
+            left = there(before)
             for n in written:
                 if n not in before:
-                    found = work + step(before, n), (*order, n)
+                    more = prod(fixed.get(a, NOMINAL) for a in left | axes[n]) if before else 0
+                    found = work + more, (*order, n)
                     further[before | {n}] = min(further.get(before | {n}, found), found)
         best = further
     return min(best.values())[1]

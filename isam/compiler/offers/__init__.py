@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from isam.classes import dataclass
 from isam.compiler.offers.subject import Subject, across_lanes
 from isam.ir.kernel import Literal, recurrences
-from isam.system.hierarchy import capacities, levels
+from isam.system.hierarchy import levels
 
 if TYPE_CHECKING:
     from isam.ir.mapping import Cover
@@ -180,7 +180,7 @@ def _longer(of: Subject) -> Iterator[Steps]:
 def _partial(of: Subject) -> Iterator[Steps]:
     from isam.compiler.offers.partial import in_lanes
 
-    yield in_lanes(of.kernel, of.sums, max(capacities(of.system), default=0))
+    yield in_lanes(of.kernel, of.sums, of.last_cache)
 
 
 def _again(of: Subject) -> Iterator[Steps]:
@@ -268,5 +268,5 @@ def further(of: Subject, covers: Iterable[tuple[Steps, Cover]]) -> Iterator[Step
 
             if any(isinstance(s.transform, NestSum) for s in steps):
                 continue
-            if more := in_lanes(cover.kernel, sums, max(capacities(of.system), default=0)):
+            if more := in_lanes(cover.kernel, sums, of.last_cache):
                 yield (*steps, *more)

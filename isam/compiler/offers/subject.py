@@ -12,6 +12,7 @@ from isam.ir.instruction import Instruction
 from isam.ir.kernel import Kernel
 from isam.ir.mapping import Cover
 from isam.system.graph import System
+from isam.system.hierarchy import capacities
 
 EMPTY = 1.125  # steps of a sum that calls take of each that there is, from which on longer rows are tried
 
@@ -28,6 +29,11 @@ class Subject:
     @cached_property
     def sums(self) -> dict[str, int]:
         return across_lanes(self.cover)
+
+    @property
+    def last_cache(self) -> int:
+        """Bytes of the last cache; 0 without one."""
+        return max(capacities(self.system), default=0)
 
     @property
     def unfilled(self) -> Iterator[tuple[int, str, str]]:
