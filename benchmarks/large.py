@@ -39,7 +39,8 @@ from isam.proof.flat import replayed
 from isam.proof.flat_program import walk
 from isam.schedule.tree import Issue, Loop, Node, Schedule, Seq, distinct
 from isam.scheduler import build
-from isam.scheduler.plan import Group, Plan
+from isam.scheduler.plan import Plan
+from isam.scheduler.plans.request import Request
 from isam.system.load import load_system
 
 from .checking import TEXT, WIDENED
@@ -162,9 +163,9 @@ def row_planned(on: str, sizes: tuple[int, int, int], rounds: int) -> dict[str, 
     """The scheduler on a plan without a loop, medians; and the same for 20,000 of its steps."""
     offered = build.plans_of
 
-    def flat(cover: Cover, group: Group, *others: Any) -> tuple[list[Plan], list[float]]:
-        plan = offered(cover, group, *others)[0][0]
-        return [Plan(group, (), plan.unroll, (), note="without loops")], [0.0]
+    def flat(cover: Cover, request: Request) -> tuple[list[Plan], list[float]]:
+        plan = offered(cover, request)[0][0]
+        return [Plan(request.group, (), plan.unroll, (), note="without loops")], [0.0]
 
     took, job = [], first(on, sizes, "cover")
     cover = job.cover

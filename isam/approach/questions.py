@@ -152,7 +152,7 @@ QUESTIONS: tuple[Question, ...] = (
             "_group": "the nests",
             "_system": "the machine",
         },
-        "seconds where plans fill a near memory, else cycles, relative: compare them within one choice",
+        "seconds; where no memory is filled ahead, relative ones: compare them within one choice",
         "`order` ((axis, block), ...) from outer to inner, `unroll`, `stages` (`buffer`, `depth`, `memory`, ...).",
     ),
     Question(

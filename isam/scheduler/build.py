@@ -35,6 +35,7 @@ from isam.scheduler.plans.boxes import NOTHING
 from isam.scheduler.plans.dealing import undealt
 from isam.scheduler.plans.hierarchy import gathering_room
 from isam.scheduler.plans.known import plans_of
+from isam.scheduler.plans.request import Request
 from isam.scheduler.plans.resident import Resident
 from isam.scheduler.plans.staged import between
 from isam.scheduler.prefetch import with_prefetches
@@ -329,9 +330,10 @@ class _Builder:
         if resident:
             options, costs = [p for p, _ in resident], [c for _, c in resident]
         else:
-            options, costs = plans_of(self.cover, group, self.run.system, self.routes, self.bindable, lasting,
-                                      alike and alike.dealings[at], self.run.homes.near, self.gathering,
-                                      [a.loop.axis.name for a in around])  # fmt: skip
+            request = Request(group, self.run.system, self.routes, self.bindable, lasting, alike and alike.dealings[at],
+                              frozenset(self.run.homes.near), self.gathering,
+                              frozenset(a.loop.axis.name for a in around))  # fmt: skip
+            options, costs = plans_of(self.cover, request)
         if alike is not None:
             options, costs = alike.plans(at, options, costs)
             if not options:
@@ -371,7 +373,8 @@ class _Builder:
         for n in able[memory]:
             g, around = groups[n]
             lasting = Stays(around, room, memory).lasting(g)
-            ways = plans_of(self.cover, g, machine, self.routes, self.bindable, lasting, gathering=self.gathering)
+            request = Request(g, machine, self.routes, self.bindable, lasting, gathering=self.gathering)
+            ways = plans_of(self.cover, request)
             trips = prod(a.trip for a in around)
             found[n] = [(stay_bytes(p, machine), c * trips) for p, c in zip(*ways, strict=True)]
         options, costs = divisions(found, memory, room)

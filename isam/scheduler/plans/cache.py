@@ -10,8 +10,8 @@ from math import ceil, inf, prod
 from isam.caches import WAYS
 from isam.ir.dtype import size_of
 from isam.scheduler.nests import Nest, Use
-from isam.scheduler.plan import Group
 from isam.scheduler.plans.register import axes_of
+from isam.scheduler.plans.request import Request
 from isam.scheduler.plans.traffic import WORTH_PACKING, boxes_held, brought, call_rate, needed, outside, volume
 from isam.system.graph import System
 from isam.system.hierarchy import HIDDEN, SHARE, beyond, capacities, levels, near_cache
@@ -66,18 +66,17 @@ def streamed(main: Nest, use: Use, width: dict[str, int], bindable: frozenset[st
     return again < WORTH_PACKING and lies and main.length(along[0]) > width[along[0]]
 
 
-def outer_blocks(
-    group: Group, main: Nest, width: dict[str, int], system: System, bindable: frozenset[str]
-) -> list[tuple[str, int]]:
+def outer_blocks(request: Request, width: dict[str, int]) -> list[tuple[str, int]]:
     """The loops around all others: a few rows of an operand that stays where it is, or blocks for a cache; of columns
     alone where sums over several axes keep their order."""
+    main, system = request.main, request.system
     reduced = [a for a in main.axes if a in main.reduced]
     if not capacities(system) or not reduced or not main.mapped:
         return []
-    whole = group.exact and len(reduced) > 1
-    if any(streamed(main, u, width, bindable) for u in main.uses):
+    whole = request.group.exact and len(reduced) > 1
+    if any(streamed(main, u, width, request.bindable) for u in main.uses):
         return [] if whole else [(longest(main), ROWS)]
-    return cache_blocks(main, width, system, bindable, whole)
+    return cache_blocks(main, width, system, request.bindable, whole)
 
 
 def longest(main: Nest) -> str:

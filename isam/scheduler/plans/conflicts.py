@@ -15,9 +15,9 @@ from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plan import Group
 from isam.scheduler.plans.cache import outer_blocks, slowed, streamed
 from isam.scheduler.plans.register import RegisterBlock, axes_of, operand_memories, steps
+from isam.scheduler.plans.request import Request
 from isam.scheduler.plans.sets import crowd
 from isam.scheduler.plans.traffic import call_rate, reads, volume
-from isam.system.graph import System
 from isam.system.hierarchy import HIDDEN, SHARE, levels
 
 MISS = 8.0  # relative cycles for a line of results that has to be fetched
@@ -29,11 +29,10 @@ APART = 1 / 64  # relative cycles per call where results wait in memory for othe
 BROKEN = 2.0  # relative cycles per call on short rows from beyond the caches, several at a time (measured)
 
 
-def best_with_conflicts(
-    found: list[RegisterBlock], group: Group, main: Nest, system: System, bindable: frozenset[str], most: int
-) -> list[RegisterBlock]:
+def best_with_conflicts(found: list[RegisterBlock], request: Request, most: int) -> list[RegisterBlock]:
     """The best ``most`` blocks with what conflicts cost, best first; among equals those of few calls, which leave room
     for what passes between nests, then those along inner axes, whose elements lie together."""
+    group, main, system, bindable = request.group, request.main, request.system, request.bindable
     known, memories = levels(system), operand_memories(main, system)
     if not known or not main.reduced or not memories:
         return found[:most]
@@ -49,13 +48,13 @@ def best_with_conflicts(
         spilled = 1.0 if overlaps(main, b) > cells else 0.0
         broken = BROKEN if any(b.of(a) > 1 for a in short) else 0.0
         waits = rows_late(main, b, bindable) + (0.0 if passed else fetched(main, b, near, given))
-        width = {a: b.of(a) * main.unit(a) for a in main.axes if a not in main.reduced}
+        width = b.widths(main)
         crowded = sum(max(0.0, crowd(main, u, width) / (lines / BESIDE) - 1) for u in passed)
         apart = APART if any(b.of(a) * main.unit(a) < main.length(a) for a in whole) else 0.0
         total = b.cost + apart + conflicts(main, b, lines) + crowded + spilled + waits + broken
         if total > most:
             return total
-        outer[b.tiles] = tuple(outer_blocks(group, main, width, system, bindable))
+        outer[b.tiles] = tuple(outer_blocks(request, width))
         return total * slowed(main, width, outer[b.tiles], system, bindable)
 
     def rank(b: RegisterBlock) -> tuple[float, ...]:
@@ -135,7 +134,7 @@ def conflicts(main: Nest, block: RegisterBlock, lines: int) -> float:
     per sum, of rows that are read element by element whenever one is. What else is read is laid out anew where that
     happens. ``lines``: of a set."""
     terms, cost, summed = prod(main.length(a) for a in main.reduced), 0.0, set(main.reduced)
-    width = {a: block.of(a) * main.unit(a) for a in main.axes if a not in main.reduced}
+    width = block.widths(main)
     for u in main.uses:
         slides = any(0 < len(summed.intersection(r.names)) < len(r.names) for r in u.index)
         over = max(0.0, crowd(main, u, width) / lines - 1)
@@ -163,7 +162,7 @@ def rows_late(main: Nest, block: RegisterBlock, bindable: frozenset[str]) -> flo
 def fetched(main: Nest, block: RegisterBlock, near: int, given: float) -> float:
     """Relative cycles per call for panels that do not stay in the nearest cache, of ``near`` bytes, and are read nearly
     as fast as the next one gives them, or faster; ``given``: so many bytes in the time of a call, 0 if not known."""
-    width = {a: block.of(a) * main.unit(a) for a in main.axes if a not in main.reduced}
+    width = block.widths(main)
     line = reads(main, width) if given else 0
     if line * prod(ceil(main.length(a) / main.unit(a)) for a in main.reduced) <= SHARE * near:
         return 0.0

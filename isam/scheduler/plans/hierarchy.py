@@ -24,13 +24,14 @@ from isam.scheduler.laid_out import box_room
 from isam.scheduler.nests import Use
 from isam.scheduler.plan import USED, Gathered, Group, Plan
 from isam.scheduler.plans.begins import readable
-from isam.scheduler.plans.boxes import Box, Order, box_sides, stages, trip_counts
+from isam.scheduler.plans.boxes import NOTHING, Box, Order, box_sides, stages, trip_counts
 from isam.scheduler.plans.register import axes_of
+from isam.scheduler.plans.request import Request
 from isam.scheduler.plans.staged import between, on_the_way
 from isam.scheduler.routes import Routes
 from isam.system.graph import Memory, System
 
-Inside = Callable[[Group, System], list[tuple[Plan, float]]]  # plans of a group, with seconds
+Inside = Callable[[Request], list[tuple[Plan, float]]]  # plans, with seconds
 
 HALVINGS = 5  # lengths of an axis that are tried: all of it, halved again and again
 TRIED = 6  # blocks that are planned further in
@@ -129,15 +130,23 @@ def deep(group: Group, system: System, routes: Routes, memory: Memory) -> bool:
 
 @dataclass(frozen=True)
 class Level:
-    """A ``memory`` of a machine behind which others with addresses lie, for a group. ``room``: of it, bytes for results
-    that meet there; ``near``: what is at home near."""
+    """A ``memory`` of a machine behind which others with addresses lie, for plans that are asked for."""
 
-    group: Group
-    system: System
-    routes: Routes
+    request: Request
     memory: Memory
-    room: int
-    near: frozenset[str] = frozenset()
+
+    @property
+    def group(self) -> Group:
+        return self.request.group
+
+    @property
+    def system(self) -> System:
+        return self.request.system
+
+    @property
+    def room(self) -> int:
+        """Bytes of the memory for results that meet there."""
+        return self.request.gathering[self.memory.name]
 
     @cached_property
     def view(self) -> System:
@@ -149,7 +158,7 @@ class Level:
         written = {u.buffer for n in self.group.nests for u in n.uses if u.writes}
         out: dict[str, list[Use]] = {}
         for u in (u for n in self.group.nests for u in n.uses):
-            if u.index and u.buffer not in {*written, *self.near} and not is_literal(u.buffer):
+            if u.index and u.buffer not in {*written, *self.request.near} and not is_literal(u.buffer):
                 out.setdefault(u.buffer, []).append(u)
         return {b: us for b, us in out.items() if self._away(us)}
 
@@ -157,7 +166,7 @@ class Level:
     def results(self) -> dict[str, list[Use]]:
         """What outlives the group of what it writes, and not where it is at home."""
         nests = self.group.nests
-        written = {u.buffer for n in nests for u in n.uses if u.writes} - self.group.private.keys() - self.near
+        written = {u.buffer for n in nests for u in n.uses if u.writes} - self.group.private.keys() - self.request.near
         out: dict[str, list[Use]] = {}
         for u in (u for n in nests for u in n.uses if u.buffer in written):
             out.setdefault(u.buffer, []).append(u)
@@ -177,7 +186,9 @@ class Level:
         a block on the machine as it is seen from there."""
         out: list[tuple[Plan, float]] = []
         for outer in self.outer_blocks()[:TRIED]:
-            found = inside(self.group.part(outer.lengths), self.view)
+            block = replace(self.request, group=self.group.part(outer.lengths), system=self.view,
+                            bindable=frozenset(), lasting=NOTHING, dealing=None, steps=frozenset())  # fmt: skip
+            found = inside(block)
             for plan, seconds in sorted(found, key=lambda f: f[1])[:KEPT]:
                 anew = any(s.memory == self.memory.name for s in plan.stages)  # laid out in what is no home
                 able = not plan.deals or (outer.whole and self._passable(plan))
@@ -253,7 +264,7 @@ class Level:
         for b, sides in gathered.items():
             use, size = self.results[b][0], self._size(sides, self.results[b])
             tiles = prod(-(-n // self.group.unit(a)) for n, r in zip(sides, use.index, strict=True) for a in r.names)
-            path = self.routes.of(self.memory.name, use.homes[0], use.dtype) or ()
+            path = self.request.routes.of(self.memory.name, use.homes[0], use.dtype) or ()
             for edge in along(self.system, path, use.dtype):
                 busy[edge.issuer] = busy.get(edge.issuer, 0.0) + edge.seconds(tiles, size, 1)
         return max(busy.values(), default=0.0)
@@ -287,7 +298,7 @@ class Level:
             return False
         ends = ((h, u.dtype) for u in uses for h in u.homes)
         one_way = system.closed if depth == len(order) else ()  # else sums that are begun come back
-        ways = [self.routes.of(*w, dtype) for h, dtype in ends
+        ways = [self.request.routes.of(*w, dtype) for h, dtype in ends
                 for w in ((h, memory.name), (memory.name, h)) if w[1] not in one_way]  # fmt: skip
         if any(way is None or system.home in way for way in ways):
             return False

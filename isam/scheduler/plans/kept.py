@@ -12,23 +12,21 @@ from isam.ir.dtype import size_of
 from isam.schedule.literals import is_literal
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plan import Plan, is_product
-from isam.scheduler.plans.fed import fed
 from isam.scheduler.plans.register import ITERATION, RegisterBlock, axes_of
-from isam.scheduler.routes import Routes
+from isam.scheduler.plans.request import Request
 from isam.system.graph import Memory, System
 
 CALLS = 256  # of a block that has whole rows: all of them are spelled out
 STEP = 512  # of one that is all that a step of a recurrent loop takes
 
 
-def with_whole_rows(plan: Plan, cost: float, block: RegisterBlock, system: System, routes: Routes,
-                    steps: Collection[str] = (), near: Collection[str] = ()) -> list[tuple[Plan, float]]:  # fmt: skip
+def with_whole_rows(plan: Plan, cost: float, block: RegisterBlock, request: Request) -> list[tuple[Plan, float]]:
     """The plan, of which the ``block`` costs so much in all, and where home feeds the memories next to the units,
-    without caches, the one with whole rows, and of a group in recurrent loops (over ``steps``) the one without loops;
-    with what each costs. A tile that moves between nests, or between steps, costs a call of the main one, as those that
+    without caches, the one with whole rows, and of a group in recurrent loops the one without loops; with what each
+    costs, in cycles. A tile that moves between nests, or between steps, costs a call of the main one, as those that
     are brought for one do. Of products nothing is said: what they read again is more than what they hand on."""
-    main = plan.group.main
-    if fed(main, system, routes, 1) is None or any(map(is_product, plan.group.nests)):
+    main, steps = plan.group.main, request.steps
+    if request.fed is None or any(map(is_product, plan.group.nests)):
         return [(plan, cost)]
     call = main.work() / max(1, main.calls())
     ways = {p.order: p for p in (whole_rows(plan), whole_steps(plan) if steps else None) if p is not None}
@@ -36,7 +34,7 @@ def with_whole_rows(plan: Plan, cost: float, block: RegisterBlock, system: Syste
     for way in (plan, *ways.values()):
         same = way is plan or main.reduced
         fewer = 0.0 if same else ITERATION * main.work() * (1 / block.calls - 1 / _calls(main, way))
-        out.append((way, cost - fewer + call * (moved(way, system) + stepped(way, steps, near))))
+        out.append((way, cost - fewer + call * (moved(way, request.system) + stepped(way, steps, request.near))))
     return out
 
 

@@ -50,6 +50,10 @@ class RegisterBlock:
     def calls(self) -> int:
         return prod(n for _, n in self.tiles)
 
+    def widths(self, nest: Nest) -> dict[str, int]:
+        """Elements of each parallel axis of the nest in the block."""
+        return {a: self.of(a) * nest.unit(a) for a in nest.axes if a not in nest.reduced}
+
 
 def operand_memories(nest: Nest, system: System) -> tuple[str, ...]:
     """The memories, other than home, that the nest's operands must be brought to, in the order of the description: in

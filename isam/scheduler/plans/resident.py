@@ -24,7 +24,8 @@ from isam.scheduler.plans.begins import readable
 from isam.scheduler.plans.boxes import Box, Order, box_sides, stages
 from isam.scheduler.plans.hierarchy import seen_from
 from isam.scheduler.plans.kept import whole_rows
-from isam.scheduler.plans.register import axes_of, blocks, least, operand_memories, passing
+from isam.scheduler.plans.register import axes_of, blocks, least, operand_memories
+from isam.scheduler.plans.request import Request
 from isam.scheduler.plans.single import blocked
 from isam.scheduler.routes import Routes
 from isam.system.graph import Memory, System
@@ -357,10 +358,11 @@ class Resident:
     def _inside(self, group: Group) -> Plan | None:
         """A plan of a run in a block, as if the memory were home."""
         main, system = group.main, self.view if operand_memories(group.main, self.view) else self.system
-        found = blocks(main, system, least(group, main), (), passing(group, main, system))[:MANY]
+        request = Request(group, system, self.routes)
+        found = blocks(main, system, least(group, main), (), request.passing)[:MANY]
         if not found:
             return None
-        plan = blocked(group, main, found[0], system, frozenset())
+        plan = blocked(request, found[0])
         plan = replace(plan, stages=())
         return (whole_rows(plan) or plan) if not main.reduced or system is self.system else plan
 

@@ -14,22 +14,23 @@ from isam.scheduler.plans.conflicts import best_with_conflicts
 from isam.scheduler.plans.dealing import Dealing, dealings
 from isam.scheduler.plans.fed import fed
 from isam.scheduler.plans.kept import with_whole_rows
-from isam.scheduler.plans.register import blocks, least, operand_memories, passing
+from isam.scheduler.plans.register import blocks, least, operand_memories
+from isam.scheduler.plans.request import Request
 from isam.scheduler.plans.single import blocked
 from isam.scheduler.plans.traffic import volume
-from isam.scheduler.routes import Routes
 from isam.system.graph import MANAGED, System
 
 FEW = 8  # blocks of registers per way of dealing
-MEETING = 6000.0  # relative cycles until all threads have begun and ended (measured: 1.5 to 2 microseconds)
+MEETING = 1.75e-6  # seconds until all threads have begun and ended (measured: 1.5 to 2 microseconds)
 RATE = 8  # bytes that come from beyond an instance's own caches in a relative cycle
 APART = 1.5  # times that calls of threads take whose results lie between those of others (measured: 1.3 to 1.8)
 
 
-def side_by_side(group: Group, system: System, routes: Routes, bindable: frozenset[str]) -> list[tuple[Plan, float]]:
-    """Plans with their predicted relative cycles; none where the registers of the main nest are there once. Of ways to
+def side_by_side(request: Request) -> list[tuple[Plan, float]]:
+    """Plans with their predicted seconds; none where the registers of the main nest are there once. Of ways to
     deal, what an instance has to fetch more than with the best of them counts where blocks do not say. Threads have to
     meet, and share lines; instances that one schedule drives do not."""
+    group, system = request.group, request.system
     own = (m for m in operand_memories(group.main, system) if system.replica_of(m) is not None)
     memory = next(own, None)
     if memory is None:
@@ -41,19 +42,18 @@ def side_by_side(group: Group, system: System, routes: Routes, bindable: frozens
     meeting = MEETING if threads else 0.0
     out = []
     for dealing, part, n in zip(ways, parts, fetched, strict=True):
-        main = part.main
+        mine = replace(request, group=part, steps=frozenset(), near=frozenset())
+        main = mine.main
         slower = APART if threads and not _in_a_row(group.main, dealing) else 1.0
-        costs = fed(main, system, routes, prod(-(-group.length(a) // m) for a, m, _ in dealing))
+        costs = fed(main, system, request.routes, prod(-(-group.length(a) // m) for a, m, _ in dealing))
         more = 0.0 if costs else n - min(fetched)
-        found = blocks(main, system, least(part, main), beside=passing(part, main, system), fed=costs)
-        for block in best_with_conflicts(found, part, main, system, bindable, FEW):
+        found = blocks(main, system, least(part, main), beside=mine.passing, fed=costs)
+        for block in best_with_conflicts(found, mine, FEW):
             cost = slower * block.cost * main.work()
-            for mine, cycles in with_whole_rows(
-                blocked(part, main, block, system, bindable), cost, block, system, routes
-            ):
-                plan = _dealt(mine, group, dealing, system)
+            for way, cycles in with_whole_rows(blocked(mine, block), cost, block, mine):
+                plan = _dealt(way, group, dealing, system)
                 if plan is not None:
-                    out.append((plan, cycles * _longest(plan, dealing) + meeting + more))
+                    out.append((plan, mine.seconds(cycles * _longest(plan, dealing) + more) + meeting))
     return out
 
 

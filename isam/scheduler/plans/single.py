@@ -15,7 +15,6 @@ from isam.scheduler.plans.cache import outer_blocks
 from isam.scheduler.plans.pack import packs, repack, repacked
 from isam.scheduler.plans.register import (
     RegisterBlock,
-    Room,
     across,
     axes_of,
     completed,
@@ -25,6 +24,7 @@ from isam.scheduler.plans.register import (
     steps,
     unroll_order,
 )
+from isam.scheduler.plans.request import Request
 from isam.scheduler.plans.traffic import WORTH_PACKING, brought, outside
 from isam.system.graph import MANAGED, System
 from isam.system.hierarchy import capacities
@@ -50,13 +50,14 @@ def ordered_axes(group: Group) -> list[str]:
     return sorted(group.axes, key=lambda a: (-shared[a], group.axes.index(a)))
 
 
-def whole(group: Group, main: Nest, system: System, bindable: frozenset[str]) -> Plan:
+def whole(request: Request) -> Plan:
     """For instructions that take whole operands from home memory: loops only over what the call leaves, and boxes
     copied where the operand's contract is not met by the buffer's own layout."""
+    group, main = request.group, request.main
     order = [(a, main.unit(a)) for a in main.axes if a not in main.mapped or main.mapped[a].limit is not None]
     for n in group.nests:
         order += [(a, n.unit(a)) for a in n.axes if a not in main.axes]
-    stages = tuple(s for u in main.uses if (s := repack(u, system, bindable)) is not None)
+    stages = tuple(s for u in main.uses if (s := repack(u, request.system, request.bindable)) is not None)
     return Plan(group, tuple(order), tuple(ordered_axes(group)), stages, note="whole operands")
 
 
@@ -149,14 +150,15 @@ def alongside(
     return order
 
 
-def blocked(group: Group, main: Nest, block: RegisterBlock, system: System, bindable: frozenset[str]) -> Plan:
+def blocked(request: Request, block: RegisterBlock) -> Plan:
     """Register block inside cache blocks inside the remaining loops; operands read more than once are packed."""
+    group, main, system, bindable = request.group, request.main, request.system, request.bindable
     parallel = [a for a in main.axes if a not in main.reduced]
     reduced = [a for a in main.axes if a in main.reduced]
     unit = {a: main.unit(a) for a in main.axes}
-    width = {a: block.of(a) * unit[a] for a in parallel}
+    width = block.widths(main)
     vector = [a for a in parallel if a in main.mapped]
-    head = list(outer_blocks(group, main, width, system, bindable) if block.outer is None else block.outer)
+    head = list(outer_blocks(request, width) if block.outer is None else block.outer)
     rest = [a for a in parallel if a not in vector]
     plainly = [a for a in rest if width[a] == 1]
     tiled = [a for a in rest if width[a] > 1]
@@ -177,8 +179,7 @@ def blocked(group: Group, main: Nest, block: RegisterBlock, system: System, bind
     rows = rows_apart(group, main, width, system)
     order += alongside(group, main, per, system, rows)
     sums = [a for n in group.nests for a in n.reduced if a not in main.axes and a not in n.mapped]
-    room = Room(main, system, passing(group, main, system))
-    unroll = [*reduced, *dict.fromkeys(sums), *unroll_order(main, per, room)]
+    unroll = [*reduced, *dict.fromkeys(sums), *unroll_order(main, per, request.room)]
     plan = Plan(group, tuple(dict.fromkeys(order)), tuple(unroll), (), note=f"block {block.tiles}")
     apart = repacked(group, main, width, system, bindable)
     if not capacities(system):

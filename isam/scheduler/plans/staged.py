@@ -7,7 +7,7 @@ Combinations of register block, dealing, loop order, chunk of the reduction and 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain, product
 from math import ceil, inf, prod
@@ -17,7 +17,6 @@ from isam.scheduler.plan import USED, Group, Plan
 from isam.scheduler.plans.boxes import (
     NOTHING,
     Box,
-    Lasting,
     Order,
     box_bytes,
     direct,
@@ -31,7 +30,8 @@ from isam.scheduler.plans.boxes import (
 from isam.scheduler.plans.dealing import Dealing, dealings
 from isam.scheduler.plans.divided import Divided
 from isam.scheduler.plans.estimate import Estimate, Machine
-from isam.scheduler.plans.register import RegisterBlock, axes_of, in_flight, passing, steps, unroll_order
+from isam.scheduler.plans.register import RegisterBlock, axes_of, in_flight, steps, unroll_order
+from isam.scheduler.plans.request import Request
 from isam.scheduler.routes import Routes
 from isam.system.graph import Memory, System
 
@@ -67,23 +67,14 @@ def on_the_way(use: Use, system: System, routes: Routes) -> list[str]:
     return [m for m in path[1:-1] if system.memories[m].cells is None]
 
 
-def staged(
-    group: Group,
-    main: Nest,
-    system: System,
-    routes: Routes,
-    blocks: list[RegisterBlock],
-    memory: Memory,
-    lasting: Lasting = NOTHING,
-    dealing: Dealing | None = None,
-    near: Collection[str] = (),
-) -> list[tuple[Plan, float]]:
-    """Plans that bring boxes to a memory ahead of their use, with their predicted seconds, in no particular order.
-    ``dealing``: of all of them, if that is given; ``near``: what is at home near, and is not brought."""
-    machine = Machine(main, system, routes, memory, frozenset(near), passing(group, main, system))
-    uses = {b: u for b, u in _passing(group, main, system, routes, memory).items() if b not in near}
+def staged(request: Request, blocks: list[RegisterBlock], memory: Memory) -> list[tuple[Plan, float]]:
+    """Plans that bring boxes to a memory ahead of their use, with their predicted seconds, in no particular order."""
+    group, main, system = request.group, request.main, request.system
+    lasting = request.lasting if request.lasting.memory in ("", memory.name) else NOTHING
+    machine = Machine(main, system, request.routes, memory, request.near, request.passing)
+    uses = {b: u for b, u in _passing(request, memory).items() if b not in request.near}
     bands = _bands(main, memory, uses)
-    ways = dealings(group, main, system, memory) if dealing is None else [dealing]
+    ways = dealings(group, main, system, memory) if request.dealing is None else [request.dealing]
     pairs = list(product(_varied(machine, blocks), ways))
     rough = {n: _rough(group, machine, *p) for n, p in enumerate(pairs)}
     least = sorted(rough, key=lambda n: rough[n][1])[:PAIRS // 4]  # traffic with home, which may be all that counts
@@ -93,7 +84,7 @@ def staged(
     turns = set[object]()
     others = staying_beside(group, main, lasting)
     for block, deals in (pairs[n] for n in best if n in least or n in chosen):
-        width = _widths(main, block)
+        width = block.widths(main)
         divided = Divided(machine, width, deals)
         unroll = (*main.reduced, *unroll_order(main, dict(block.tiles), machine.room))
         for order in _orders(group, main, block, width, deals, system, () if deals else bands):
@@ -123,16 +114,18 @@ def _estimates(found: Estimate) -> Iterator[Estimate]:
         yield Estimate(found.of, turns, found.boxes, found.trips, found.beside)
 
 
-def _passing(group: Group, main: Nest, system: System, routes: Routes, memory: Memory) -> dict[str, Use]:
+def _passing(request: Request, memory: Memory) -> dict[str, Use]:
     """Operands of the main nest that are only read, and come to the memory or through it on their way to where calls
     want them."""
 
-    def comes(use: Use) -> bool:
-        home = next(iter(use.homes), system.home)
-        there = memory.name if memory.name in use.homes else home
-        return home != system.home and memory.name in (routes.of(system.home, there, use.dtype) or ())
+    start, routes = request.system.home, request.routes
 
-    return {b: u for b, u in staged_uses(group, main).items() if comes(u)}
+    def comes(use: Use) -> bool:
+        home = next(iter(use.homes), start)
+        there = memory.name if memory.name in use.homes else home
+        return home != start and memory.name in (routes.of(start, there, use.dtype) or ())
+
+    return {b: u for b, u in staged_uses(request.group, request.main).items() if comes(u)}
 
 
 def _worth(found: list[tuple[Plan, float, bool]]) -> list[tuple[Plan, float]]:
@@ -177,15 +170,10 @@ def _idle_chunk(plan: Plan) -> bool:
                for d, a in enumerate(axes) if d >= plan.inner and a in plan.group.main.reduced)  # fmt: skip
 
 
-def _widths(main: Nest, block: RegisterBlock) -> dict[str, int]:
-    """Elements of each parallel axis in a register block."""
-    return {a: block.of(a) * main.unit(a) for a in main.axes if a not in main.reduced}
-
-
 def _rough(group: Group, machine: Machine, block: RegisterBlock, deals: Dealing) -> tuple[float, float]:
     """Seconds near the unit, and of traffic with home, as if nothing stayed in the memory in between."""
     plan = Plan(group, tuple((a, n) for a, n, _ in deals), (), deals=tuple(d for _, _, d in deals))
-    divided = Divided(machine, _widths(machine.main, block), deals)
+    divided = Divided(machine, block.widths(machine.main), deals)
     return Estimate(divided, plan, {}).inside, divided.streaming
 
 
@@ -208,7 +196,7 @@ def _balanced(machine: Machine, blocks: list[RegisterBlock]) -> list[RegisterBlo
     main = machine.main
     each: list[tuple[float, float, int]] = []
     for n, b in enumerate(blocks):
-        divided = Divided(machine, _widths(main, b), ())
+        divided = Divided(machine, b.widths(main), ())
         several = _several(main, dict(b.tiles), machine.system) if main.reduced else None
         each.append((divided.inside(several), divided.streaming, n))
     out, least = list[RegisterBlock](), inf

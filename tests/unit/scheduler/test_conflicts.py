@@ -13,10 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isam.approach.choice import Choice
+from isam.approach.choice import Choice, Trace
 from isam.approach.shipped.greedy import Greedy
 from isam.ir.kernel import Kernel
 from isam.ir.text import parse_kernel
+from isam.scheduler.plan import Group
 from isam.scheduler.plans.conflicts import (
     AHEAD,
     SLOWER,
@@ -29,7 +30,10 @@ from isam.scheduler.plans.conflicts import (
     taken_whole,
 )
 from isam.scheduler.plans.register import RegisterBlock, blocks, least
+from isam.scheduler.plans.request import Request
 from isam.scheduler.plans.sets import values_of
+from isam.scheduler.routes import Routes
+from isam.system.graph import System
 from isam.system.hierarchy import HIDDEN
 from tests.pipeline import compiled, simulated
 from tests.unit.cost.test_dealt import VECTORS
@@ -43,6 +47,11 @@ DEPTHWISE = """kernel depthwise(H, W, C)
   forall h < H, v < W, r < 3, s < 3, c < C
     Y[h, v, c] += X[h + r, v + s, c] * w[r, s, c]
 """
+
+def asked(group: Group, system: System) -> Request:
+    """For plans of a group on a machine, nothing bound."""
+    return Request(group, system, Routes(system, Trace(Greedy())))
+
 
 class Seen(Greedy):
     """Remembers the group with the main nest, which has a sum if any has, and what was chosen."""
@@ -149,7 +158,7 @@ def test_rows_and_columns_meet_on_the_same_set():
 def test_among_equals_blocks_go_along_rows():
     """Four rows or four columns cost the same; columns lie together."""
     group, system = seen(DEPTHWISE, {"H": 28, "W": 28, "C": 32}).group, simulated("host-avx512")
-    found = best_with_conflicts(blocks(group.main, system, {}), group, group.main, system, frozenset(), 4096)
+    found = best_with_conflicts(blocks(group.main, system, {}), asked(group, system), 4096)
     pairs = {(b.of("h"), b.of("v"), b.of("c")): (n, b.cost) for n, b in enumerate(found)}
     for (h, v, c), (n, cost) in pairs.items():
         if h < v and (v, h, c) in pairs and pairs[v, h, c][1] == cost:
@@ -284,4 +293,4 @@ def test_machines_without_caches_are_left_alone():
     got = seen(DEPTHWISE, {"H": 8, "W": 8, "C": 16}, "toy")
     system = simulated("toy")
     found = blocks(got.main, system, least(got.group, got.main))
-    assert best_with_conflicts(found, got.group, got.main, system, frozenset(), 64) == found[:64]
+    assert best_with_conflicts(found, asked(got.group, system), 64) == found[:64]

@@ -10,7 +10,8 @@ from isam.cost.floor import floor
 from isam.cost.timeline import timeline
 from isam.ir.text import parse_kernel
 from isam.schedule.tree import Issue, Schedule, distinct
-from isam.scheduler.plan import Group, Plan
+from isam.scheduler.plan import Plan
+from isam.scheduler.plans.request import Request
 from isam.scheduler.plans.rotation import Stay, _packed, _shared
 from isam.system.graph import System
 from isam.system.load import parse_system
@@ -87,8 +88,8 @@ def foreseen(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     known, told = import_module("isam.scheduler.plans.known"), list[float]()
     plans = known.plans
 
-    def watched(group: Group, *rest: object) -> tuple[list[Plan], list[float]]:
-        options, costs = plans(group, *rest)
+    def watched(request: Request) -> tuple[list[Plan], list[float]]:
+        options, costs = plans(request)
         told.append(min(costs))
         return options, costs
 
