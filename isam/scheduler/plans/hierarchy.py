@@ -12,22 +12,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import permutations, product
-from math import ceil, prod
+from math import prod
 
 from isam.caches import LINE
 from isam.classes import dataclass
-from isam.ir.dtype import size_of
-from isam.once import once
-from isam.schedule.literals import is_literal
-from isam.scheduler.edges import EdgeCost, along, quickest
-from isam.scheduler.laid_out import box_room
+from isam.scheduler.edges import along
 from isam.scheduler.nests import Use
 from isam.scheduler.plan import USED, Gathered, Group, Plan
-from isam.scheduler.plans.begins import readable
-from isam.scheduler.plans.boxes import NOTHING, Box, Order, box_sides, stages, trip_counts
-from isam.scheduler.plans.register import axes_of
+from isam.scheduler.plans.boxes import NOTHING, Box, Order, stages, trip_counts
 from isam.scheduler.plans.request import Request
 from isam.scheduler.plans.staged import between, on_the_way
+from isam.scheduler.plans.within import Busy, Within, halved, known, moved, seen_from
 from isam.scheduler.routes import Routes
 from isam.system.graph import Memory, System
 
@@ -63,37 +58,6 @@ class OuterLoops:
         for a, n in self.order:
             out[a] = min(n, out.get(a, n))
         return out
-
-
-@once
-def _views(system: System) -> dict[str, System]:
-    """Filled in as they are asked for."""
-    return {}
-
-
-def seen_from(system: System, memory: str) -> System:
-    """The machine as it is for somebody to whom a memory is home: what lies before it is left out. Of the instances of
-    a memory that is replicated there is one."""
-    known = _views(system)
-    if memory not in known:
-        known[memory] = _seen_from(system, memory)
-    return known[memory]
-
-
-def _seen_from(system: System, memory: str) -> System:
-    there, todo = {memory}, [memory]
-    while todo:
-        here = todo.pop()
-        ahead = [m.target for m in system.moves if m.source == here and m.target != system.home]
-        drained = [m.source for m in system.moves if m.target == here and m.source in system.closed]
-        found = {*ahead, *drained} - there - {system.home}
-        there |= found
-        todo += found
-    memories = {n: replace(m, home=n == memory) for n, m in system.memories.items() if n in there}
-    moves = tuple(m for m in system.moves if {m.source, m.target} <= there)
-    own = system.replica_of(memory)
-    return replace(system, memories=memories, moves=moves,
-                   replicas={n: r for n, r in system.replicas.items() if n != own})  # fmt: skip
 
 
 def gathering_room(groups: Sequence[Group], system: System, routes: Routes) -> dict[str, int]:
@@ -143,34 +107,21 @@ class Level:
     def system(self) -> System:
         return self.request.system
 
-    @property
-    def room(self) -> int:
-        """Bytes of the memory for results that meet there."""
-        return self.request.gathering[self.memory.name]
-
     @cached_property
-    def view(self) -> System:
-        return seen_from(self.system, self.memory.name)
+    def within(self) -> Within:
+        return Within(self.group, self.system, self.request.routes, self.memory, self.request.near)
 
     @cached_property
     def read(self) -> dict[str, list[Use]]:
         """What the group only reads, and not where it is at home: all accesses to it."""
-        written = {u.buffer for n in self.group.nests for u in n.uses if u.writes}
-        out: dict[str, list[Use]] = {}
-        for u in (u for n in self.group.nests for u in n.uses):
-            if u.index and u.buffer not in {*written, *self.request.near} and not is_literal(u.buffer):
-                out.setdefault(u.buffer, []).append(u)
-        return {b: us for b, us in out.items() if self._away(us)}
+        return {b: us for b, us in self.within.uses.items()
+                if us[0].index and b not in self.within.written and self._away(us)}  # fmt: skip
 
     @cached_property
     def results(self) -> dict[str, list[Use]]:
         """What outlives the group of what it writes, and not where it is at home."""
-        nests = self.group.nests
-        written = {u.buffer for n in nests for u in n.uses if u.writes} - self.group.private.keys() - self.request.near
-        out: dict[str, list[Use]] = {}
-        for u in (u for n in nests for u in n.uses if u.buffer in written):
-            out.setdefault(u.buffer, []).append(u)
-        return {b: us for b, us in out.items() if self._away(us)}
+        lasting = self.within.written - self.group.private.keys()
+        return {b: us for b, us in self.within.uses.items() if b in lasting and self._away(us)}
 
     def _away(self, uses: list[Use]) -> bool:
         return all(self.system.home not in (u.homes or (self.system.home,)) for u in uses)
@@ -186,7 +137,7 @@ class Level:
         a block on the machine as it is seen from there."""
         out: list[tuple[Plan, float]] = []
         for outer in self.outer_blocks()[:TRIED]:
-            block = replace(self.request, group=self.group.part(outer.lengths), system=self.view,
+            block = replace(self.request, group=self.group.part(outer.lengths), system=self.within.view,
                             bindable=frozenset(), lasting=NOTHING, dealing=None, steps=frozenset())  # fmt: skip
             found = inside(block)
             for plan, seconds in sorted(found, key=lambda f: f[1])[:KEPT]:
@@ -218,18 +169,18 @@ class Level:
         whole = len(gathered) == len(self.results)
         if boxes is None or (depth < len(order) and not whole):  # sums that are begun would go home and come back
             return None
-        trips, busy, waited = trip_counts(self.group.main, order), dict[str, float](), 0.0
+        trips, busy, waited = trip_counts(self.group.main, order), Busy(), 0.0
         blocks, times = prod(trips), prod(trips[:depth])
         for b, x in boxes.items():
-            edge = self._edge(self.read[b][0], self.system.home, self.memory.name)
-            once = edge.seconds(edge.commands(x.sides), x.size, 1)
-            busy[edge.issuer] = busy.get(edge.issuer, 0.0) + x.times * once
-            waited += once if x.double_buffered or x.depth == 0 else x.times * once
+            edge = known(self.within.inward(self.read[b]))
+            each = moved(edge, x.sides, x.size)
+            every = busy.add(edge.issuer, x.times * each)
+            waited += each if x.double_buffered or x.depth == 0 else every
         for b, sides in gathered.items():
-            edge, begun = self._edge(self.results[b][0], self.memory.name, self.system.home), self.results[b][0].reads
-            once = (1 + begun) * edge.seconds(edge.commands(sides), self._size(sides, self.results[b]), 1)
-            busy[edge.issuer] = busy.get(edge.issuer, 0.0) + times * once
-            waited += times * once
+            us = self.results[b]
+            edge = known(self.within.outward(us))
+            each = (1 + us[0].reads) * moved(edge, sides, self.within.size(us, sides))
+            waited += busy.add(edge.issuer, times * each)
         again = (blocks - times) * self._begun(gathered)
         found = {b: self.results[b][0].reads for b in gathered}
         return OuterLoops(order, boxes, found, depth, busy, waited, blocks, again, whole)
@@ -238,73 +189,57 @@ class Level:
         """Boxes of what is read, each as far out as it does not change; None where they do not fit."""
         trips, out = trip_counts(self.group.main, order), dict[str, Box]()
         for b, us in self.read.items():
-            mine = frozenset(a for u in us for a in axes_of(u))
-            depth = max((d + 1 for d, (a, _) in enumerate(order) if a in mine), default=0)
+            depth = self.within.depth(us, order)
             sides = self._sides(us, order, depth)
-            if sides is None or quickest(self.system, self.system.home, self.memory.name, us[0].dtype) is None:
+            if sides is None or self.within.inward(us) is None:
                 return None
-            twice = bool(order) and depth == len(order) and trips[-1] > 1
-            times, size = prod(trips[:depth]), self._size(sides, us)
-            out[b] = Box(depth, size, times, times * size, twice, sides)
+            turns = bool(order) and depth == len(order) and trips[-1] > 1
+            out[b] = self.within.box(us, sides, depth, prod(trips[:depth]), turns)
         return out if sum(x.room for x in out.values()) <= self.memory.capacity * USED else None
 
     def _gathered(self, order: Order, depth: int) -> dict[str, tuple[int, ...]]:
         """The sides of results that meet in the memory below so many loops, as long as there is room."""
-        room, out = self.room, dict[str, tuple[int, ...]]()
+        room, out = self.request.gathering[self.memory.name], dict[str, tuple[int, ...]]()
         for b, us in self.results.items():
             sides = self._sides(us, order, depth)
-            if sides is not None and self._meets(us, order, depth, sides) and self._size(sides, us) <= room:
+            if sides is None or not self._meets(us, order, depth, sides):
+                continue
+            size = self.within.size(us, sides)
+            if size <= room:
                 out[b] = sides
-                room -= self._size(sides, us)
+                room -= size
         return out
 
     def _begun(self, gathered: dict[str, tuple[int, ...]]) -> float:
         """Seconds of bringing sums that are begun from the memory to where calls add to them."""
-        busy: dict[str, float] = {}
+        busy = Busy()
         for b, sides in gathered.items():
-            use, size = self.results[b][0], self._size(sides, self.results[b])
+            us = self.results[b]
+            use, size = us[0], self.within.size(us, sides)
             tiles = prod(-(-n // self.group.unit(a)) for n, r in zip(sides, use.index, strict=True) for a in r.names)
             path = self.request.routes.of(self.memory.name, use.homes[0], use.dtype) or ()
             for edge in along(self.system, path, use.dtype):
-                busy[edge.issuer] = busy.get(edge.issuer, 0.0) + edge.seconds(tiles, size, 1)
+                busy.add(edge.issuer, edge.seconds(tiles, size, 1))
         return max(busy.values(), default=0.0)
-
-    def _edge(self, use: Use, source: str, target: str) -> EdgeCost:
-        found = quickest(self.system, source, target, use.dtype)
-        assert found is not None, "asked before"
-        return found
-
-    def _size(self, sides: tuple[int, ...], uses: list[Use]) -> int:
-        """Bytes that a box takes."""
-        return box_room(sides, size_of(uses[0].dtype), self.memory.align)
 
     def _sides(self, uses: list[Use], order: Order, depth: int) -> tuple[int, ...] | None:
         """Elements along each dimension of what all accesses to a buffer cover; None where they are not of one kind."""
-        if len({tuple(r.terms for r in u.index) for u in uses}) > 1:
-            return None
-        consts = zip(*((r.const for r in u.index) for u in uses), strict=True)
-        more = [max(c) - min(c) for c in consts]
-        return tuple(n + k for n, k in zip(box_sides(self.group, uses[0], order, depth), more, strict=True))
+        alike = len({tuple(r.terms for r in u.index) for u in uses}) == 1
+        return self.within.sides(uses, order, depth) if alike else None
 
     def _meets(self, uses: list[Use], order: Order, depth: int, sides: tuple[int, ...]) -> bool:
         """Whether results may meet in the memory: nests touch each element of a box, one axis along each of its
         dimensions, each tile begins where an access may, and ways lead to the memory and back from wherever calls have
         one, not over home."""
-        group, system, memory = self.group, self.system, self.memory
-        whole = not any(n.where or n.origin for n in group.nests if any(u.buffer == uses[0].buffer for u in n.uses))
-        axes = [[a for r in u.index for a in r.names] for u in uses]
-        plain = all(len(r.terms) == 1 and r.terms[0][1] == 1 and not r.const for u in uses for r in u.index)
-        if not (whole and plain and uses[0].index and all(len(set(a)) == len(a) for a in axes)):
+        if any(n.where or n.origin for n in self.group.nests if any(u.buffer == uses[0].buffer for u in n.uses)):
             return False
-        ends = ((h, u.dtype) for u in uses for h in u.homes)
-        one_way = system.closed if depth == len(order) else ()  # else sums that are begun come back
-        ways = [self.request.routes.of(*w, dtype) for h, dtype in ends
-                for w in ((h, memory.name), (memory.name, h)) if w[1] not in one_way]  # fmt: skip
-        if any(way is None or system.home in way for way in ways):
+        here, one_way = self.memory.name, self.system.closed if depth == len(order) else ()  # else begun sums come back
+        ends = [(h, u.dtype) for u in uses for h in u.homes]
+        if any(h == here for h, _ in ends):
             return False
-        left = self._left(order)
-        there = all(readable(group, u, order[depth:], left, sides, memory, memory.access) == 1 for u in uses)
-        return there and quickest(system, memory.name, system.home, uses[0].dtype) is not None
+        there = all(self.within.leads(h, here, t) and (h in one_way or self.within.leads(here, h, t)) for h, t in ends)
+        there = there and self.within.plain(uses) and self.within.outward(uses) is not None
+        return there and self.within.begins(uses, order[depth:], self._left(order), sides)
 
     def _left(self, order: Order) -> dict[str, int]:
         """Elements of each axis in a block of the innermost loop."""
@@ -320,8 +255,7 @@ class Level:
         for b, us in self.read.items():
             x, depth = outer.boxes[b], boxed[b].depth if b in boxed else len(inner.order)
             loops, block = (*outer.order[x.depth :], *inner.order[:depth]), {} if b in boxed else left
-            shares = (readable(self.group, u, loops, block, x.sides, self.memory, self.memory.access) for u in us)
-            if any(share < 1 for share in shares):
+            if not self.within.begins(us, loops, block, x.sides):
                 return False
         return True
 
@@ -341,7 +275,7 @@ class Level:
 
     def predicted(self, outer: OuterLoops, inside: float) -> float:
         """Seconds of a plan whose inside takes so many, once."""
-        issuers = {m.issuer for m in self.view.moves}
+        issuers = {m.issuer for m in self.within.view.moves}
         both = sum(t for u, t in outer.busy.items() if u in issuers)
         apart = max((t for u, t in outer.busy.items() if u not in issuers), default=0.0)
         return max(outer.blocks * inside + outer.again + both, apart) + outer.waited
@@ -365,5 +299,4 @@ def orders(group: Group) -> Iterator[Order]:
 
 def _lengths(group: Group, axis: str) -> list[int]:
     """All of an axis, halved again and again."""
-    unit, length = group.unit(axis), group.main.length(axis)
-    return list(dict.fromkeys(min(length, ceil(ceil(length / unit) / 2**n) * unit) for n in range(HALVINGS + 1)))
+    return [*halved(group.main.length(axis), group.unit(axis), HALVINGS)]

@@ -15,18 +15,15 @@ from math import ceil, prod
 
 from isam.classes import dataclass
 from isam.ir.dtype import size_of
-from isam.schedule.literals import is_literal
-from isam.scheduler.edges import EdgeCost, along, quickest
-from isam.scheduler.laid_out import box_room
+from isam.scheduler.edges import EdgeCost, along
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plan import USED, Gathered, Group, Members, Plan, in_order
-from isam.scheduler.plans.begins import readable
 from isam.scheduler.plans.boxes import Box, Order, box_sides, stages
-from isam.scheduler.plans.hierarchy import seen_from
 from isam.scheduler.plans.kept import whole_rows
 from isam.scheduler.plans.register import axes_of, blocks, least, operand_memories
 from isam.scheduler.plans.request import Request
 from isam.scheduler.plans.single import blocked
+from isam.scheduler.plans.within import Busy, Within, halved, known, moved
 from isam.scheduler.routes import Routes
 from isam.system.graph import Memory, System
 
@@ -90,35 +87,12 @@ class Around:
 
 
 @dataclass(frozen=True)
-class Resident:
-    """Blocks of a group in a ``memory``; ``near``: what is at home near anyway."""
-
-    group: Group
-    system: System
-    routes: Routes
-    memory: Memory
-    near: frozenset[str] = frozenset()
-
-    @cached_property
-    def view(self) -> System:
-        return seen_from(self.system, self.memory.name)
+class Resident(Within):
+    """Blocks of a group all of whose data lie in a memory."""
 
     @property
     def runs(self) -> tuple[Members, ...]:
         return self.group.runs or (tuple(range(len(self.group.nests))),)
-
-    @cached_property
-    def uses(self) -> dict[str, list[Use]]:
-        """All accesses to each buffer that is at home further out."""
-        out: dict[str, list[Use]] = {}
-        for u in (u for n in self.group.nests for u in n.uses):
-            if not is_literal(u.buffer) and u.buffer not in self.near:
-                out.setdefault(u.buffer, []).append(u)
-        return out
-
-    @cached_property
-    def written(self) -> frozenset[str]:
-        return frozenset(b for b, us in self.uses.items() if any(u.writes for u in us))
 
     @cached_property
     def read(self) -> frozenset[str]:
@@ -129,7 +103,7 @@ class Resident:
     def _reads(self, use: Use) -> bool:
         ways = (self.routes.of(self.memory.name, h, use.dtype) for h in use.homes if h != self.memory.name)
         there = self.memory.name in use.homes or any(w is not None and self.system.home not in w for w in ways)
-        there = there and self._quickest(*self._ends[0], use.dtype) is not None
+        there = there and self.inward([use]) is not None
         return there and self.system.home not in (use.homes or (self.system.home,))
 
     @cached_property
@@ -156,25 +130,15 @@ class Resident:
     def _meets(self, buffer: str) -> bool:
         """Whether nests touch each element, one axis along each dimension, each tile begins where an access may, and
         ways lead to the memory and back from wherever calls have one."""
-        uses, memory, begun = self.uses[buffer], self.memory, self.uses[buffer][0].reads
-        plain = all(len(r.terms) == 1 and r.terms[0][1] == 1 and not r.const for u in uses for r in u.index)
-        if not (plain and uses[0].index and all(len({r.names[0] for r in u.index}) == len(u.index) for u in uses)):
+        uses, here, begun = self.uses[buffer], self.memory.name, self.uses[buffer][0].reads
+        if not self.plain(uses):
             return False
         for u in uses:
             for h in u.homes:
-                ways = [(h, memory.name)] if u.writes else []
-                ways += [(memory.name, h)] if u.reads and not (h in self.system.closed and not begun) else []
-                found = [self.routes.of(*w, u.dtype) for w in ways if h != memory.name]
-                if any(way is None or self.system.home in way for way in found):
+                comes = u.reads and not (h in self.system.closed and not begun)
+                if (u.writes and not self.leads(h, here, u.dtype)) or (comes and not self.leads(here, h, u.dtype)):
                     return False
-        return all(self._quickest(*w, uses[0].dtype) for w in self._ends)
-
-    @property
-    def _ends(self) -> tuple[tuple[str, str], tuple[str, str]]:
-        return (self.system.home, self.memory.name), (self.memory.name, self.system.home)
-
-    def _quickest(self, source: str, target: str, dtype: str) -> EdgeCost | None:
-        return quickest(self.system, source, target, dtype)
+        return self.inward(uses) is not None and self.outward(uses) is not None
 
     # -- outer loops -------------------------------------------------------------------------------------------------
     @cached_property
@@ -217,9 +181,7 @@ class Resident:
 
     def _lengths(self, axis: str) -> Iterator[int]:
         unit, length = self.group.unit(axis), self.group.length(axis)
-        calls = ceil(length / unit)
-        for n in range(calls.bit_length() + 1):
-            yield min(length, ceil(calls / 2**n) * unit)
+        return halved(length, unit, ceil(length / unit).bit_length())
 
     def _trips(self, order: Order) -> list[int]:
         return [-(-self.group.length(a) // n) for a, n in order]
@@ -230,89 +192,64 @@ class Resident:
     def _around(self, order: Order) -> Around | None:
         trips, boxes, results = self._trips(order), dict[str, Box](), dict[str, Lying]()
         inner = [a for a, _ in order if a not in self.group.apart()]
+        whole = {a: self.group.length(a) for a in self.group.axes}
         for b, us in self.uses.items():
-            mine = frozenset(a for u in us for a in axes_of(u))
-            if b in self.read:
-                depth = max((d + 1 for d, (a, _) in enumerate(order) if a in mine), default=0)
-            else:
+            depth = self.depth(us, order)
+            if b not in self.read:
+                mine = frozenset(a for u in us for a in axes_of(u))
                 depth = len(order) - sum(a not in mine for a in inner)
-            sides = self._sides(us, order, depth) if b in self.read or b in self.written else ()
-            if sides is None or (sides and not self._begins(us, order[depth:], sides)):
+            sides = self.sides(us, order, depth) if b in self.read or b in self.written else ()
+            if sides is None or (sides and not self.begins(us, order[depth:], whole, sides)):
                 return None
-            size = self._size(sides, us)
             if b in self.read:
-                times = prod(trips[:depth])
-                boxes[b] = Box(depth, size, times, times * size, bool(order) and depth == len(order), sides)
+                boxes[b] = self.box(us, sides, depth, prod(trips[:depth]), bool(order) and depth == len(order))
             elif b in self.written:
-                results[b] = Lying(depth, sides, size, us[0].reads, b not in self.group.private)
+                results[b] = Lying(depth, sides, self.size(us, sides), us[0].reads, b not in self.group.private)
         inmost = sum(r.size for r in results.values() if r.depth == len(order))
         both = self._seconds(order, boxes, results, True), self._seconds(order, boxes, results, False)
         return Around(order, boxes, results, sum(r.size for r in results.values()), inmost, both)
-
-    def _sides(self, uses: list[Use], order: Order, depth: int) -> tuple[int, ...] | None:
-        """Elements along each dimension of what all accesses to a buffer cover; None where blocks are not of one place
-        for all of them."""
-        cut = {a for a, _ in order[:depth]}
-        for rows in zip(*(u.index for u in uses), strict=True):
-            if len({tuple(t for t in r.terms if t[0] in cut) for r in rows}) > 1:
-                return None
-        each = [box_sides(self.group, u, order, depth) for u in uses]
-        consts = zip(*((r.const for r in u.index) for u in uses), strict=True)
-        more = [max(c) - min(c) for c in consts]
-        return tuple(max(n) + k for n, k in zip(zip(*each, strict=True), more, strict=True))
-
-    def _begins(self, uses: list[Use], loops: Order, sides: tuple[int, ...]) -> bool:
-        """Whether all that calls touch begins where an access may."""
-        left = {a: self.group.length(a) for a in self.group.axes}
-        memory = self.memory
-        return all(readable(self.group, u, loops, left, sides, memory, memory.access) == 1 for u in uses)
-
-    def _size(self, sides: tuple[int, ...], uses: list[Use]) -> int:
-        return box_room(sides, size_of(uses[0].dtype), self.memory.align)
 
     # -- predictions -------------------------------------------------------------------------------------------------
     def _seconds(self, order: Order, boxes: Mapping[str, Box], results: Mapping[str, Lying], turns: bool) -> float:
         """What takes longest of moves and calls, and for one block all of it, one after the other; ``turns``: results
         of a block leave while the next one is worked on."""
-        count, trips, busy, once = self._count(order), self._trips(order), dict[str, float](), 0.0
+        count, trips, busy, once = self._count(order), self._trips(order), Busy(), 0.0
         for b, x in boxes.items():
             edge = self._edge(b, 0)
-            each = edge.seconds(edge.commands(x.sides), x.size, 1)
-            busy[edge.issuer] = busy.get(edge.issuer, 0.0) + x.times * each
+            each = moved(edge, x.sides, x.size)
+            busy.add(edge.issuer, x.times * each)
             once += each
         for b, r in results.items():
             for way in (*(0,) * r.begun, *(1,) * r.goes):
                 edge = self._edge(b, way)
-                each = edge.seconds(edge.commands(r.sides), r.size, 1)
-                busy[edge.issuer] = busy.get(edge.issuer, 0.0) + prod(trips[: r.depth]) * each
+                each = moved(edge, r.sides, r.size)
+                busy.add(edge.issuer, prod(trips[: r.depth]) * each)
                 once += each
         for unit, seconds in self.inside.items():
-            busy[unit] = busy.get(unit, 0.0) + seconds
+            busy.add(unit, seconds)
         chain = sum(self.inside.values())
         longest = max(busy.values()) if turns or not order else max(*busy.values(), chain)
         return longest * (1 - 1 / count) + once + chain / count
 
     def _edge(self, buffer: str, way: int) -> EdgeCost:
-        found = self._quickest(*self._ends[way], self.uses[buffer][0].dtype)
-        assert found is not None, "asked before"
-        return found
+        """What brings a buffer (0), or takes it home (1)."""
+        return known((self.outward if way else self.inward)(self.uses[buffer]))
 
     @cached_property
     def inside(self) -> dict[str, float]:
         """Seconds of all calls, and of moves between the memory and those next to units, per unit."""
-        busy: dict[str, float] = {}
+        busy = Busy()
         for n in self.group.nests:
             units = self.system.units_of(n.instruction.name)
             for unit in units:
-                seconds = n.calls() * n.cycles / unit.clock / len(units)
-                busy[unit.name] = busy.get(unit.name, 0.0) + seconds
+                busy.add(unit.name, n.calls() * n.cycles / unit.clock / len(units))
             for u in n.uses:
                 near = u.homes[0] if u.homes and self.memory.name not in u.homes else ""
                 if near and u.writes and u.buffer in self.written:
                     path = self.routes.of(near, self.memory.name, u.dtype) or ()
                     for edge in along(self.system, path, u.dtype):
                         seconds = edge.seconds(self._tiles(n, u), self._bytes(n, u), 1) / 2  # first values do not leave
-                        busy[edge.issuer] = busy.get(edge.issuer, 0.0) + seconds
+                        busy.add(edge.issuer, seconds)
         return busy
 
     def _tiles(self, nest: Nest, use: Use) -> int:
@@ -325,15 +262,15 @@ class Resident:
     def apart(self) -> float:
         """Seconds without blocks: operands of the main nest come in boxes, those of others call by call, and all that
         is written leaves tile by tile."""
-        busy, moved = dict(self.inside), (self.read | self.written) - self.group.private.keys()
+        busy, away = Busy(self.inside), (self.read | self.written) - self.group.private.keys()
         for n in self.group.nests:
-            for u in (u for u in n.uses if u.buffer in moved):
+            for u in (u for u in n.uses if u.buffer in away):
                 begun = u.reads and not (u.writes and self.system.closed.issuperset(u.homes))
                 each = self.memory.name in u.homes and (u.writes or n is not self.group.main)
                 for way in (*(0,) * begun, *(1,) * u.writes):
                     edge = self._edge(u.buffer, way)
                     moves = self._tiles(n, u) if each else edge.commands(box_sides(n, u, (), 0))
-                    busy[edge.issuer] = busy.get(edge.issuer, 0.0) + edge.seconds(moves, self._bytes(n, u), 1)
+                    busy.add(edge.issuer, edge.seconds(moves, self._bytes(n, u), 1))
         return max(busy.values(), default=0.0)
 
     # -- plans -------------------------------------------------------------------------------------------------------

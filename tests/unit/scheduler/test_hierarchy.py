@@ -19,7 +19,7 @@ from isam.proof.races import check_races
 from isam.proof.tree import check_tree
 from isam.schedule.steps import steps
 from isam.schedule.tree import Affine, Issue, Loop, Node, Schedule, Seq, distinct
-from isam.scheduler.plans.hierarchy import seen_from
+from isam.scheduler.plans.within import seen_from
 from isam.system.graph import Memory, System
 from isam.system.load import load_system
 from tests.campaign_machines import one
