@@ -20,7 +20,7 @@ TITLES = {
     "softmax": "Softmax", "layer_norm": "Layer normalisation", "bias_gelu": "GELU after a bias",
     "layouts": "Layouts turned", "interleaved": "Elements apart from each other",
     "terms": "Sums of several products",
-    "scans": "Running sums", "algebra": "Linear algebra",
+    "scans": "Running sums, filters along rows", "algebra": "Linear algebra",
 }  # fmt: skip
 SAID = {"bf16", "int8", "softmax", "layer_norm", "bias_gelu"}  # in a title
 SAID |= {k + kind for k in ("depthwise", "block", "attention", "gru") for kind in ("", "_bf16")}

@@ -31,7 +31,7 @@ QUICK = {"tiny": ("4x4x4", "16x16x16"), "bf16": ("256x256x256 bf16",), "int8": (
          "layouts": ("transpose 256x256", "channels_last 256x784"),
          "interleaved": ("complex_product 8192", "pooled 64x56x56"),
          "terms": ("gates 64x256", "complex_matmul 64x256"),
-         "scans": ("running_sum 256x1024",), "algebra": ("lu 64", "substitutions 200x64", "syrk 64x64"),
+         "scans": ("running_sum 256x1024", "recursive_filter 256x1024"), "algebra": ("lu 64", "substitutions 200x64", "syrk 64x64"),
          "resnet50": ("56x56x64 to 64, 3x3/1", "28x28x512 to 128, 1x1/1"),
          "resnet50x28": ("28x28x28x512 to 128, 1x1/1",), "resnet50-bf16": ("28x28x512 to 128, 1x1/1 bf16",),
          "blocks-bf16": ("block_bf16 28x28x256x256x1",),

@@ -166,7 +166,8 @@ TERMS = (
     *(_case("complex_matmul", 8 * m * n * n, M=m, N=n, K=n) for m, n in ((64, 64), (64, 256), (256, 256), (512, 512))),
     *(_case("scaled_product", 2 * n * n * n, M=n, N=n, K=n) for n in (64, 256, 512)),
 )  # fmt: skip
-SCANS = tuple(_rows("running_sum", m, n) for m, n in ((256, 256), (256, 1024), (4096, 768), (128, 1000), (50, 333)))
+SCANS = tuple(_rows(k, m, n) for k in ("running_sum", "recursive_filter")
+              for m, n in ((256, 256), (256, 1024), (4096, 768), (128, 1000), (50, 333)))  # fmt: skip
 ALGEBRA = (
     *(_case("lu", 2 * n**3 // 3, N=n) for n in (64, 200)), *(_case("cholesky", n**3 // 3, N=n) for n in (64, 200)),
     _case("substitution", 200 * 200, N=200), _case("substitutions", 200 * 200 * 64, N=200, M=64),

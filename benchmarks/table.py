@@ -118,9 +118,10 @@ Each as one statement: two products of a layer (`gates`, weights bound), a produ
 lie before the imaginary ones (the second factor bound; peers have complex numbers, laid out beforehand), and
 `s * A * B + t * C`. "G/s" counts operations.
 """,
-    "scans": """## Running sums
+    "scans": """## Running sums, filters along rows
 
-Of each row of a matrix, the sums up to every column. Each step takes a column, as it is written. "G/s" counts elements.
+Of each row of a matrix, the sums up to every column; each row through a filter of one pole (`y[j + 1] = 0.75 y[j] +
+x[j + 1]`). Each step takes a column, as it is written. "G/s" counts elements.
 """,
     "algebra": """## Elimination, triangles, bands, prefix sums, counts
 

@@ -121,6 +121,19 @@ def running_sum(jax: Any, shape: Shape, given: Given) -> dict[str, Function]:
     return {"": (lambda x: jax.numpy.cumsum(x, 1), [given["X"]], itself)}
 
 
+def recursive_filter(jax: Any, shape: Shape, given: Given) -> dict[str, Function]:
+    """Column by column. (As a scan of pairs of a factor and a sum results are further off than each sum may be.)"""
+
+    def columns(x: Any) -> Any:
+        def step(last: Any, more: Any) -> Any:
+            now = 0.75 * last + more
+            return now, now
+
+        return jax.lax.scan(step, jax.numpy.zeros_like(x[:, 0]), x.T)[1].T
+
+    return {"columns": (columns, [given["X"]], itself)}
+
+
 def viterbi(jax: Any, shape: Shape, given: Given) -> dict[str, Function]:
     """From states in rows, and in columns."""
 
@@ -175,6 +188,6 @@ def gru(jax: Any, shape: Shape, given: Given) -> dict[str, Function]:
 WORKS: dict[str, Callable[[Any, Shape, Given], dict[str, Function]]] = {
     "product": product, "convolution": convolutions, "depthwise": convolutions, "block": convolutions,
     "softmax": softmax, "layer_norm": layer_norm, "bias_gelu": bias_gelu, "transpose": transpose,
-    "running_sum": running_sum, "viterbi": viterbi, "channels_last": turned_image, "attention": attention, "gru": gru,
+    "running_sum": running_sum, "recursive_filter": recursive_filter, "viterbi": viterbi, "channels_last": turned_image, "attention": attention, "gru": gru,
 }  # fmt: skip
 LIBRARY = Library("jax", "JAX", version, of)

@@ -105,6 +105,13 @@ def _band(linalg: Any, given: Given) -> dict[str, Form]:
     return {"gbmv": Form(by), "diagonals": Form(lambda: sparse @ x), "sparse rows": Form(lambda: rows @ x)}
 
 
+def _recursive_filter(_: Any, given: Given) -> dict[str, Form]:
+    from scipy.signal import lfilter
+
+    taken, left = np.float32([1.0]), np.float32([1.0, -0.75])
+    return {"lfilter": Form(Call(lfilter, (taken, left, given["X"], 1), {}))}
+
+
 def _first(result: Any) -> Array:
     return result[0]
 
@@ -115,6 +122,6 @@ def _turned(result: Any) -> Array:
 
 WORKS: dict[str, Any] = {
     "lu": _lu, "cholesky": _cholesky, "substitution": _substitution, "substitutions": _substitutions, "trmm": _trmm,
-    "syrk": _syrk, "band": _band,
+    "syrk": _syrk, "band": _band, "recursive_filter": _recursive_filter,
 }  # fmt: skip
 LIBRARY = Library("scipy", "SciPy", version, of)

@@ -5,7 +5,8 @@ its description states them, so that a slow call does not pass for a fast one. A
 kernel's C-contiguous buffers do not meet, or of whose tile no two elements lie side by side, is moved as it lies where
 the machine has moves of elements so far apart, each call of which counts its cycles; else it is repacked: that counts
 one call per element of each distinct tile, two where several calls take each and all are more than a cache keeps near,
-and half a call on top for each tile that is written (the result of a sum once), so that unit-stride mappings win;
+and half a call on top for each tile that is written (the result of a sum once), so that unit-stride mappings win; on
+machines with caches that is divided by what a line holds for rows along which the steps of a recurrent loop go;
 constants, and what they determine, are made and packed ahead of the call and count bytes only. Bytes include another
 line of 64 for each separate run of memory that a tile consists of, two where the next one lies a page away.
 """
@@ -135,13 +136,14 @@ class Pricing:
             breach = self.breach(mapping.instruction, operand, tile)
             if run < min(2, elements) or breach is not None:
                 touched += elements * tiles * width
+                beside = self._beside(mapping, operand, width)
                 if operand.buffer not in self.fixed:
                     kept = tiles < calls and elements * tiles * width > NEAR  # laid out ahead of many calls
-                    laid = elements * tiles * (2 if kept else 1)
+                    laid = elements * tiles * (2 if kept else 1) / beside
                     each = breach and self.spaced(mapping.instruction, operand, breach[2], operand.buffer in written)
                     packing += laid if each is None else min(laid, calls * each)
                 if operand.buffer in written:
-                    scattered = SCATTERED * min(calls, tiles)  # a sum's result is written when it is done
+                    scattered = SCATTERED * min(calls, tiles) / beside  # a sum's result is written when it is done
         slots = 1.0 + self._cycles(mapping, tile)
         calls = (calls + scattered) * slots + packing
         weight = self.penalties.get(mapping.instruction.name, 1.0) * self.trips[mapping.statements[0]]
@@ -184,6 +186,14 @@ class Pricing:
                 break
             step *= max(1, number(size))
         return run, far
+
+    def _beside(self, mapping: Mapped, o: OperandMap, width: int) -> int:
+        """Of how many steps of a recurrent loop around what they take of an operand lies in one line of a cache: rows
+        that calls cross, and steps go along, may be taken some at a time (``isam.scheduler.interchange``)."""
+        loops = mapping.loops if self.spacing.cached and o.index else ()
+        steps = (abs(o.index[-1].coefficient(loop)) for loop in loops)
+        step = min((c for c in steps if c), default=0)
+        return max(1, LINE // (step * width)) if step else 1
 
     def spaced(self, instruction: Instruction, o: OperandMap, step: int, writes: bool) -> float | None:
         """Cycles of a move that takes the operand as it lies, its elements ``step`` apart; None: there is none."""

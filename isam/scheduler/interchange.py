@@ -19,6 +19,7 @@ from isam.scheduler.plan import Group
 from isam.system.graph import System
 
 AS_WRITTEN, ROWS_OUTSIDE = "as written", "rows outside"
+SIDE_BY_SIDE = 8  # rows at a time of calls that take one each: enough to hide the latency of a step behind others
 
 
 class OutsideRows(NamedTuple):
@@ -36,18 +37,21 @@ def rows_outside(it: RecurrentLoop, system: System, trace: Trace) -> OutsideRows
         return None
     if any(n.where or n.origin for n in group.nests):
         return None
-    found = next((a for a in group.axes if _crossed(group, a, it.loop.axis.name) and _apart(group, a)), None)
-    if found is None:
+    able = [a for a in group.axes if _crossed(group, a, it.loop.axis.name) and _apart(group, a)]
+    if not able:
         return None
-    rows = OutsideRows(found, max(n.unit(found) for n in group.nests))
+    units = {a: max(n.unit(a) for n in group.nests) for a in able}
+    found = max(reversed(able), key=units.__getitem__)  # of equals the inmost
+    unit = units[found]
+    rows = OutsideRows(found, unit if unit > 1 else min(SIDE_BY_SIDE, group.length(found)))
     context = {"loop": it.loop.axis.name, "rows": found, "block": rows.block, "length": group.length(found),
                "nests": [n.number for n in group.nests], "_group": group, "_system": system}  # fmt: skip
     return rows if trace.choose(Choice("interchange", (AS_WRITTEN, ROWS_OUTSIDE), context)) == ROWS_OUTSIDE else None
 
 
 def _crossed(group: Group, axis: str, step: str) -> bool:
-    """Whether some call takes a word of each of several rows, beside which lies what the next step takes."""
-    return any(n.unit(axis) > 1 and u.index and u.index[-1].coefficient(step)
+    """Whether some calls of a step take a word of each of several rows, beside which lies what the next step takes."""
+    return any(n.length(axis) > 1 and u.index and u.index[-1].coefficient(step)
                and any(row.coefficient(axis) for row in u.index[:-1])
                for n in group.nests if axis in n.extents for u in n.uses)  # fmt: skip
 

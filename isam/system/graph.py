@@ -188,7 +188,7 @@ class System:
         table, used = Table.of(self.instructions), {m.by for m in self.moves} - {m.by for m in self.moves if m.computes}
         exposed = {r for u in self.units.values() for r in u.runs}
         names = [n for n in table if n in exposed and n not in used and table.computes(n)]
-        return Some(table, names, Spacing(table, self._at_home, self.closed))
+        return Some(table, names, Spacing(table, self._at_home, self.closed, bool(self.caches)))
 
     @cached_property
     def closed(self) -> frozenset[str]:

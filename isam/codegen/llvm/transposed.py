@@ -130,12 +130,11 @@ def _runs(places: dict[int, int], word: int, lanes: int) -> Iterator[list[int]]:
 
 
 def touched(low: Lowering, calls: Sequence[Node], run: list[int], found: dict[int, Across]) -> bool:
-    """Whether anything between the first and the last of some calls touches what they do: where they read, whatever
-    writes to the same array; where they write, whatever touches the same bytes. (Of two squares that write, the one
-    that ends later is written later, and what of it stands after all of the other comes after that. What one reads
-    that stands between calls of one that writes, none of these does.)"""
-    a = found[run[0]]
-    mine = set() if a.reads else {b for i in run for b in _bytes(found[i])}
+    """Whether anything between the first and the last of some calls touches what they do, where that is in vain then:
+    writes what a later one of them reads, which comes first; reads what an earlier one of them writes, which goes last;
+    writes what any of them does. (Of two squares that write, the one that ends later is written later, and what of it
+    stands after all of the other comes after that.)"""
+    a, known = found[run[0]], {n: frozenset(_bytes(found[n])) for n in run}
     for i in set(range(min(run), max(run))).difference(run):
         c = calls[i]
         if not isinstance(c, Issue):
@@ -143,10 +142,11 @@ def touched(low: Lowering, calls: Sequence[Node], run: list[int], found: dict[in
         theirs = [o for o in c.operands if o.place.base == a.side.operand.place.base and low.flow.cell(o) is None]
         if not theirs or (a.reads and all(low.flow.formal(c, o).role == "in" for o in theirs)):
             continue
-        other = None if a.reads else found.get(i)
+        other = found.get(i)
         if other is None or other.side.operand.place.offset.terms != a.side.operand.place.offset.terms:
             return True
-        if not mine.isdisjoint(_bytes(other)):
+        both = frozenset(_bytes(other))
+        if any(not known[n].isdisjoint(both) for n in run if (n > i if a.reads else n < i or not other.reads)):
             return True
     return False
 
@@ -274,8 +274,8 @@ def _on(low: Lowering, loop: Loop, load: Issue, store: Issue) -> list[int]:
 
 
 def _words(low: Lowering, loop: Loop, a: Across) -> list[int]:
-    """How many words the next iteration is further on, if that is within a square."""
-    on = dict(a.side.operand.place.offset.terms).get(loop.var, 0) * loop.step
+    """How many words the next iteration is further on, or back, if that is within a square."""
+    on = abs(dict(a.side.operand.place.offset.terms).get(loop.var, 0) * loop.step)
     return [on // a.side.word] if a.side.word <= on <= low.lanes * a.side.word else []
 
 

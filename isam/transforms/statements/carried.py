@@ -67,7 +67,7 @@ def _reads(kernel: Kernel, loop: LoopAt) -> list[_Read]:
         for i, a in _accesses(kernel, loop, name):
             own = set(kernel.statements[i].domain.names)
             along = frozenset(d for d, row in enumerate(a.index) if own & set(row.names))
-            if not any(a in r for r in found) and _behind(a, written, loop.item.axis.name):
+            if not any(a in r for r in found) and _behind(kernel, a, written, loop.item.axis.name):
                 found.append(_Read(name, a.index, along))
     return found
 
@@ -77,19 +77,20 @@ def _accesses(kernel: Kernel, loop: LoopAt, name: str) -> list[tuple[int, Access
     return [(i, a) for i in loop.own for a in kernel.statements[i].reads if a.buffer == name]
 
 
-def _behind(read: Access, written: list[Access], counter: str) -> bool:
-    """Whether a read stands behind all that its loop writes, along one dimension that goes with the counter."""
+def _behind(kernel: Kernel, read: Access, written: list[Access], counter: str) -> bool:
+    """Whether a read stands behind all that its loop writes, along one dimension that goes up, or down, with the
+    counter."""
+    sizes = {s.name for s in kernel.syms}
 
     def along(dim: int) -> bool:
-        here, there = _ahead(read.index[dim], counter), [_ahead(a.index[dim], counter) for a in written]
-        return here is not None and all(n is not None and here < n for n in there)
+        row = read.index[dim]
+        step = row.coefficient(counter)
+        if abs(step) != 1 or not sizes.issuperset(n for n in row.names if n != counter):
+            return False
+        ahead = [a.index[dim] - row for a in written]
+        return all(d.is_constant and step * d.const > 0 for d in ahead)
 
     return any(map(along, range(len(read.index))))
-
-
-def _ahead(row: Affine, counter: str) -> int | None:
-    """How far an index is ahead of the counter; None where it does not go with it alone."""
-    return row.const if row.terms == ((counter, 1),) else None
 
 
 class _Made:

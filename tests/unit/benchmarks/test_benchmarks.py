@@ -106,7 +106,8 @@ def test_windows_and_the_kernel_mean_the_same_convolution(shape):
 
 SIZES = {
     "softmax": {"M": 5, "N": 33}, "layer_norm": {"M": 5, "N": 33}, "bias_gelu": {"M": 5, "N": 33},
-    "transpose": {"M": 5, "N": 33}, "running_sum": {"M": 5, "N": 33}, "channels_last": {"C": 5, "P": 33},
+    "transpose": {"M": 5, "N": 33}, "running_sum": {"M": 5, "N": 33}, "recursive_filter": {"M": 5, "N": 33},
+    "channels_last": {"C": 5, "P": 33},
     "depthwise": {"H": 5, "W": 5, "C": 16, "R": 3, "S": 3, "stride": 2},
     "block": {"H": 5, "W": 5, "C": 16, "K": 24, "R": 3, "S": 3, "stride": 1},
     "lu": {"N": 33}, "cholesky": {"N": 33}, "substitution": {"N": 33}, "substitutions": {"N": 33, "M": 5},

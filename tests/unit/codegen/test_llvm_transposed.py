@@ -417,8 +417,8 @@ def test_squares_of_writes():
     assert sizes_of(low, [in_memory(c, lambda o: strided(o, 0, -64)) for c in stores]) == [16]
 
 
-def test_squares_that_read_and_write_one_array_do_not_mix():
-    """The first of the calls that read would be before the last of those that write, and take all that others read."""
+def test_squares_of_one_array_mix_where_reads_come_before_writes_of_the_same():
+    """What is read comes first and what is written goes last, whatever stood between."""
     low, calls = body("written")
     stores = [c for c in calls if transposed.across(low, c)][:8]
     low, calls = body("read")
@@ -429,11 +429,16 @@ def test_squares_that_read_and_write_one_array_do_not_mix():
             for c, p in zip(loads, places, strict=False)]  # fmt: skip
     loads = [shifted(c, 16 * row) for c in same]
     assert sizes_of(low, [*stores, *loads]) == [8, 8]
-    mixed = [c for pair in zip(stores, loads, strict=True) for c in pair]
-    (square,) = {id(s): s for s in transposed.squares(low, mixed).values()}.values()
-    assert not square.first.reads
-    mixed = [c for pair in zip(stores, same, strict=True) for c in pair]
-    assert not sizes_of(low, mixed), "what is written is read"
+
+    def mixed(first: list[Issue], second: list[Issue]) -> list[int]:
+        return sizes_of(low, [c for pair in zip(first, second, strict=True) for c in pair])
+
+    assert mixed(stores, loads) == [8, 8], "other rows"
+    assert mixed(same, stores) == [8, 8], "in place"
+    assert mixed(same[::-1], stores[::-1]) == [8, 8], "from the last one on"
+    assert not mixed(stores, same), "what is written is read"
+    assert mixed(same[1:], stores[:-1]) == [7, 7], "what is written was read by the call before"
+    assert not mixed(same[:-1], stores[1:]), "what is read was written by the call before"
 
 
 def test_rows_of_reads_may_share_words():

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from isam.ir.spacing import Spacing
 from isam.ir.text import parse_kernel
+from isam.mapper.match import match
+from isam.mapper.pricing import Pricing
 from tests.pipeline import compiled, simulated
 
 
@@ -40,3 +43,32 @@ kernel first_layer(H, K)
 """)
     cover = compiled(kernel, {"H": 16, "K": 32}, simulated("host-avx512")).cover
     assert [dict(m.axes)["j"] for m in cover.mappings if m.instruction.name == "dot2_bf16"] == ["k"]
+
+
+ROWS = """kernel rows(M, 1 <= N)
+  in  x: f32[M, N]
+  out y: f32[M, N]
+  forall i < M
+    y[i, 0] = x[i, 0]
+  loop j < N - 1
+    forall i < M
+      y[i, j + 1] = {before} + x[i, j + 1]
+"""
+
+
+@pytest.mark.parametrize(("on", "lanes"), [("host-avx512", True), ("casestudy", False)])
+def test_rows_that_steps_go_along_are_taken_some_at_a_time_where_a_line_stays_near(on, lanes):
+    """Repacking them costs but a line's part for each of its elements, on machines with caches."""
+    kernel, system = parse_kernel(ROWS.format(before="y[i, j]")).with_sizes({"M": 64, "N": 64}), simulated(on)
+    spacing = system.compute.spacing
+    prices = {}
+    for cached in (True, False):
+        pricing = Pricing(kernel, spacing=Spacing({}, cached=cached))
+        found = [pricing.candidate(m) for i in ("add_vv_f32", "add_ss_f32") if i in system.instructions
+                 for m in match(kernel, system.instructions[i], strided=True)]  # fmt: skip
+        prices[cached] = {c.mapping.instruction.name: c.calls for c in found}
+    assert spacing.cached == lanes
+    if lanes:
+        assert prices[True]["add_vv_f32"] < prices[True]["add_ss_f32"]
+        assert prices[False]["add_vv_f32"] > prices[True]["add_vv_f32"]
+        assert prices[False]["add_ss_f32"] == prices[True]["add_ss_f32"]
