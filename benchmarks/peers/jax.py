@@ -188,6 +188,7 @@ def gru(jax: Any, shape: Shape, given: Given) -> dict[str, Function]:
 WORKS: dict[str, Callable[[Any, Shape, Given], dict[str, Function]]] = {
     "product": product, "convolution": convolutions, "depthwise": convolutions, "block": convolutions,
     "softmax": softmax, "layer_norm": layer_norm, "bias_gelu": bias_gelu, "transpose": transpose,
-    "running_sum": running_sum, "recursive_filter": recursive_filter, "viterbi": viterbi, "channels_last": turned_image, "attention": attention, "gru": gru,
+    "running_sum": running_sum, "recursive_filter": recursive_filter, "viterbi": viterbi,
+    "channels_last": turned_image, "attention": attention, "gru": gru,
 }  # fmt: skip
 LIBRARY = Library("jax", "JAX", version, of)

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from isam.classes import dataclass
+from isam.ir.affine import Affine
 from isam.ir.kernel import Access, Item, Kernel, Recurrence, Statement
 from isam.once import once
 
@@ -48,6 +49,25 @@ def levels(kernel: Kernel) -> tuple[Level, ...]:
     out: list[Level] = []
     _levels(kernel.body, 0, (), out)
     return tuple(out)
+
+
+@once
+def rows_apart(kernel: Kernel) -> frozenset[str]:
+    """The recurrent loops whose steps may be taken for some rows after the others: in one dimension of whatever they
+    write every access goes along an axis alone, so that no row finds what another one leaves."""
+    inside: dict[str, list[Statement]] = {}
+    for level in levels(kernel):
+        for r in level.recurrences:
+            inside.setdefault(r.axis.name, []).extend(s for i, s in enumerate(kernel.statements) if level.own >> i & 1)
+    written = {loop: {s.dest.buffer for s in some} for loop, some in inside.items()}
+    return frozenset(loop for loop, some in inside.items() if all(_apart(some, b) for b in written[loop]))
+
+
+def _apart(statements: list[Statement], buffer: str) -> bool:
+    """Whether statements have an axis of their own, and nothing else, in one dimension of a buffer, always the same."""
+    alone = [[any(row == Affine.of(a) for a in s.domain.names) for row in access.index]
+             for s in statements for access in (s.dest, *s.reads) if access.buffer == buffer]  # fmt: skip
+    return any(map(all, zip(*alone, strict=True)))
 
 
 def _levels(body: tuple[Item, ...], at: int, around: tuple[Recurrence, ...], out: list[Level]) -> int:

@@ -20,7 +20,7 @@ from itertools import product
 from isam.caches import LINE, NEAR, PAGE
 from isam.classes import dataclass
 from isam.ir.affine import Affine
-from isam.ir.dataflow import determined, levels, mask_of
+from isam.ir.dataflow import determined, levels, mask_of, rows_apart
 from isam.ir.dtype import ANY, size_of
 from isam.ir.instruction import Instruction, packed
 from isam.ir.kernel import OPEN_SIZE, Kernel
@@ -93,6 +93,7 @@ class Pricing:
         self.ahead = determined(kernel)
         self.fixed = self.ahead | {b.name for b in kernel.buffers if b.role == "const"}
         self.trips = trips(kernel)
+        self.apart = rows_apart(kernel) if spacing.cached else frozenset[str]()
 
     def extents(self, mapping: Mapped) -> dict[str, int]:
         """Extents of the axes of the mapping's statements."""
@@ -190,7 +191,7 @@ class Pricing:
     def _beside(self, mapping: Mapped, o: OperandMap, width: int) -> int:
         """Of how many steps of a recurrent loop around what they take of an operand lies in one line of a cache: rows
         that calls cross, and steps go along, may be taken some at a time (``isam.scheduler.interchange``)."""
-        loops = mapping.loops if self.spacing.cached and o.index else ()
+        loops = self.apart.intersection(mapping.loops) if o.index else ()
         steps = (abs(o.index[-1].coefficient(loop)) for loop in loops)
         step = min((c for c in steps if c), default=0)
         return max(1, LINE // (step * width)) if step else 1

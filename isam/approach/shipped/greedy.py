@@ -124,7 +124,7 @@ class Greedy(Approach):
         """Fuses where a whole tile flows from one nest to the next: every dimension of some buffer that joins them is
         indexed by shared axes alone, and one call takes as much of each shared axis in both: even if not, where a
         temporary between them would be larger than every argument, or some temporary than every cache. So it does from
-        one step of a recurrent loop to the next, where one nest overwrites what another one reads. Loops around
+        one step of a recurrent loop to the next, where a nest overwrites the tiles that another one reads. Loops around
         loops of their own where a temporary between them would be larger than every argument and leave a cache, and all
         that is read again inside does not. Not where what is kept for later would take longer than what it is made of,
         read again then, nor two products in the loop of one sum. What takes parts of the same lines goes over them
@@ -142,9 +142,9 @@ class Greedy(Approach):
         if choice.context["_system"].caches and crowds(nest, group):
             return False
         written = {u.buffer for n in group for u in n.uses if u.writes}
-        state = {u.buffer for n in group for u in n.uses if u.reads and nest.mapping.loops}
+        state = {(u.buffer, u.index) for n in group for u in n.uses if u.reads and nest.mapping.loops}
         if choice.context["lines"] or any(
-            u.buffer in (state | written if u.writes else written)
+            (u.buffer in written or (u.writes and (u.buffer, u.index) in state))
             and all(a in shared for row in u.index for a in row.names if a in nest.extents)
             for u in nest.uses
         ):
