@@ -127,6 +127,11 @@ class Nest:
         """Axes of which blocks have one element: bounds of one's loop depend on where the other's is."""
         return frozenset(n for w in self.within for n in w.names)
 
+    @cached_property
+    def uncut(self) -> frozenset[str]:
+        """Axes of which one call takes all: blocks have all of them, too."""
+        return frozenset(k for i, k in self.mapping.axes if i in self.mapping.whole)
+
     def calls(self) -> int:
         """Dynamic calls, with tiles as large as the instruction admits."""
         return self._calls
