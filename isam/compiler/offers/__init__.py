@@ -106,7 +106,7 @@ def _closed(of: Subject) -> bool:
 def _by_themselves(of: Subject) -> Iterator[Steps]:
     from isam.compiler.offers.by_themselves import by_themselves
 
-    yield by_themselves(of.kernel, of.cover, of.system.closed)
+    yield from by_themselves(of.kernel, of.cover, of.system.closed)
 
 
 def _hoisted(of: Subject) -> Iterator[Steps]:
