@@ -11,11 +11,12 @@ from isam.ir.instruction import Instruction
 class Spacing:
     """The moves of a machine between its home memory and others that take elements of one dimension an exact number of
     elements apart, and what a call of each costs. ``moves``: the memory at the other end, whether it leads from there
-    home, the instruction. ``closed``: memories that no move leads to, where instructions begin data."""
+    home, the instruction. ``closed``: memories that no move leads to, where instructions begin data; ``loose``: those
+    in which what is brought may lie with gaps between."""
 
     def __init__(self, instructions: Mapping[str, Instruction], moves: Iterable[tuple[str, bool, str]] = (),
-                 closed: frozenset[str] = frozenset()):  # fmt: skip
-        self._instructions, self._moves, self.closed = instructions, tuple(moves), closed
+                 closed: frozenset[str] = frozenset(), loose: frozenset[str] = frozenset()):  # fmt: skip
+        self._instructions, self._moves, self.closed, self.loose = instructions, tuple(moves), closed, loose
 
     @cached_property
     def _cycles(self) -> dict[tuple[str, bool, int], float]:
