@@ -238,12 +238,13 @@ def _use(ins: Instruction, o: OperandMap, mapping: Mapping, kernel: Kernel, syst
 
 
 def _homes(ins: Instruction, operand: Buffer, dtype: str, system: System) -> tuple[str, ...]:
-    """The memories that an operand may be in, best first. Registers hold what is brought as its dimensions are: those to
-    which no move brings anything of as many come last, for what is made there."""
+    """The memories that an operand may be in, best first. Registers hold what is brought as its dimensions are: those
+    to which no move brings anything of as many come last, for what is made there."""
     homes = system.homes(ins, operand.name)
     if len(homes) == 1 or operand.role == "out":
         return homes
-    late = [h for h in homes if system.memories[h].kind == COUNTED and not _brings(system, h, len(operand.shape), dtype)]
+    rank, counted = len(operand.shape), [h for h in homes if system.memories[h].kind == COUNTED]
+    late = [h for h in counted if not _brings(system, h, rank, dtype)]
     return (*(h for h in homes if h not in late), *late)
 
 

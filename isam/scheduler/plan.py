@@ -137,8 +137,8 @@ class Group:
         return {}
 
     def unit(self, axis: str) -> int:
-        """What blocks of an axis are multiples of: the largest call, and all calls in a block as they are admitted; all of
-        an axis that a call does not cut.
+        """What blocks of an axis are multiples of: the largest call, and all calls in a block as they are admitted; all
+        of an axis that a call does not cut.
         Calls that would be few even if each took the least it may need not be large."""
         if axis not in self._units:
             self._units[axis] = self._unit(axis)

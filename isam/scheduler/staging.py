@@ -286,7 +286,7 @@ class Stager:
 
 
 def _writes_all(s: Statement, shape: Sequence[Affine]) -> bool:
-    """Whether a statement writes every element of a buffer: each dimension goes by an axis of its own, or is one long."""
+    """Whether a statement writes every element of a buffer: each dimension goes by an axis of its own, or is 1."""
     extents, seen = {a.name: a.extent for a in s.domain.axes}, set[str]()
     for row, n in zip(s.dest.index, shape, strict=True):
         if row.is_constant and row.const == 0 and n == Affine((), 1):

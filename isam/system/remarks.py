@@ -308,18 +308,16 @@ def _rows(system: System) -> Iterator[Diagnostic]:
         for a in i.body.arguments:
             homes = [system.memories[h] for h in system.homes(i, a.name)]
             need = (i.contract(a.name).strides or (None,))[:-1]
-            if a.dtype == ANY or not any(need) or not all(m.local and not m.row and m.name not in system.filled for m in homes):
+            packed = all(m.local and not m.row and m.name not in system.filled for m in homes)
+            apart = next((n for n in reversed(need) if n), None)
+            if a.dtype == ANY or apart is None or not packed:
                 continue
-            apart = next(n for n in reversed(need) if n)
-            within = a.shape[len(need)]
-            spans = {s.name: (s.lo, s.hi) for s in i.syms}
-            least = within.evaluate({n: max(1, spans[n][0] or 1) for n in within.names})
-            if least >= apart:
+            within, least = a.shape[len(need)], {s.name: max(1, s.lo or 1) for s in i.syms}
+            if within.evaluate({n: least[n] for n in within.names}) >= apart:
                 continue
             where, size = " or ".join(repr(m.name) for m in homes), apart * size_of(a.dtype)
-            yield Diagnostic(
-                "remark-rows", f"rows of '{a.name}' of '{i.name}' have to lie {apart} elements apart, and may be shorter: "
-                f"such rows lie closer in {where}, and a call has one of them at most", i.loc,
-                f"leave the stride free, and let the memory have rows ('capacity: ..., row: {size} B, align: {size} B'), or "
-                "describe moves that fill it",
-            )  # fmt: skip
+            what = f"rows of '{a.name}' of '{i.name}' have to lie {apart} elements apart, and may be shorter: "
+            rows = f"capacity: ..., row: {size} B, align: {size} B"
+            hint = f"leave the stride free, and let the memory have rows ('{rows}'), or describe moves that fill it"
+            yield Diagnostic("remark-rows", f"{what}such rows lie closer in {where}: a call has one of them at most",
+                             i.loc, hint)  # fmt: skip

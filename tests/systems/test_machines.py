@@ -48,7 +48,8 @@ PRODUCTS = {"casestudy": "mma_", "gemmini": "compute_", "dual": "b_mm_i8", "pe_a
 
 
 @pytest.mark.parametrize("name", PRODUCTS)
-@pytest.mark.parametrize(("step", "sizes"), [(2, (7, 6, 16, 9)), (2, (4, 5, 5, 8)), (3, (4, 3, 3, 20)), (4, (3, 5, 8, 4))])
+@pytest.mark.parametrize(("step", "sizes"), [(2, (7, 6, 16, 9)), (2, (4, 5, 5, 8)), (3, (4, 3, 3, 20)),
+                                             (4, (3, 5, 8, 4))])  # fmt: skip
 def test_bytes_that_are_read_some_apart_go_through_blocks(name: str, step: int, sizes: tuple[int, ...]) -> None:
     """Rows of a block lie a whole number of bytes apart per element of the image, with gaps where that does not fill
     them."""

@@ -1,4 +1,4 @@
-"""Sums in accumulators that no move leads to, which begin with a bias: made there from zero, also where others could."""
+"""Sums in accumulators that no move leads to, which begin with a bias: made there from zero, also where others can."""
 
 from __future__ import annotations
 
@@ -50,7 +50,8 @@ SIZES = {"M": 24, "N": 20, "K": 40}
 
 def machine(*further: str):
     """Blocks of products in accumulators; ``further``: instructions on what lies in the pad."""
-    mm = instruction("mm(M <= 8, N <= 8, K <= 8)", PRODUCT, "homes: {A: [pad], B: [pad], C: [acc]}", "cost: {issue: 8 cycles}")
+    homes = "homes: {A: [pad], B: [pad], C: [acc]}"
+    mm = instruction("mm(M <= 8, N <= 8, K <= 8)", PRODUCT, homes, "cost: {issue: 8 cycles}")
     zero = instruction("zero(M <= 8, N <= 8)", ZERO, "homes: [acc]", "cost: {issue: 1 cycle}")
     fill, add = (instruction(f"{n}(M <= 8, N <= 32)", body, "homes: [pad]", "cost: {issue: 8 cycles}")
                  for n, body in (("fill", FILL), ("add", ADD)))  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import permutations, product
+from itertools import pairwise, permutations, product
 from random import Random
 
 import pytest
@@ -36,7 +36,7 @@ def test_elements_lie_apart_within_what_the_tile_takes(memory: Memory, dtype: st
     size = size_of(dtype)
     at = sorted(sum(i * s * k for i, s, k in zip(point, strides, tile.steps, strict=True))
                 for point in product(*map(range, tile.shape)))  # fmt: skip
-    assert all(b - a >= size for a, b in zip(at, at[1:], strict=False))
+    assert all(b - a >= size for a, b in pairwise(at))
     assert at[-1] + size <= n
     assert n <= units_needed(memory, tile, dtype, form) * (memory.cell or 1)
     if memory.row:
