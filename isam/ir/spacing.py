@@ -11,12 +11,15 @@ from isam.ir.instruction import Instruction
 class Spacing:
     """The moves of a machine between its home memory and others that take elements of one dimension an exact number of
     elements apart, and what a call of each costs. ``moves``: the memory at the other end, whether it leads from there
-    home, the instruction. ``closed``: memories that no move leads to, where instructions begin data. ``cached``:
-    whether what lies in a line with what was taken is near for a while."""
+    home, the instruction. ``closed``: memories that no move leads to, where instructions begin data; ``loose``: those
+    in which what is brought may lie with gaps between; ``cached``: whether what lies in a line with what was taken is
+    near for a while."""
 
     def __init__(self, instructions: Mapping[str, Instruction], moves: Iterable[tuple[str, bool, str]] = (),
-                 closed: frozenset[str] = frozenset(), cached: bool = False):  # fmt: skip
-        self._instructions, self._moves, self.closed, self.cached = instructions, tuple(moves), closed, cached
+                 closed: frozenset[str] = frozenset(), loose: frozenset[str] = frozenset(),
+                 cached: bool = False):  # fmt: skip
+        self._instructions, self._moves = instructions, tuple(moves)
+        self.closed, self.loose, self.cached = closed, loose, cached
 
     @cached_property
     def _cycles(self) -> dict[tuple[str, bool, int], float]:

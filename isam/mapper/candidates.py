@@ -33,15 +33,17 @@ class Gathered:
 
 def _unreachable(mapping: Mapped, pricing: Pricing) -> Mismatch | None:
     """Why an operand cannot be had as the instruction needs it (MAP-7): never backwards in memory; what is brought to
-    another memory lies there without gaps, at byte strides per buffer element, so the step must divide an element's
-    size; what is used in place may have gaps where its stride is free, and is written only as it lies."""
+    another memory lies there at byte strides per buffer element, so the step must divide an element's size where there
+    may be no gaps: in registers, and where its stride is not free; what is used in place may have gaps where its stride
+    is free, and is written only as it lies."""
     kernel, written = pricing.kernel, {pricing.kernel.statements[i].dest.buffer for i in mapping.statements}
     for o in mapping.operands:
         if not o.buffer:
             continue
         contract, size = mapping.instruction.contract(o.operand), size_of(kernel.buffer(o.buffer).dtype)
+        brought = contract.homes and not pricing.spacing.loose.issuperset(contract.homes)
         for dim, step, needed in zip(o.dims, o.steps, contract.strides, strict=False):
-            gaps = size % step != 0 if contract.homes else needed is not None
+            gaps = size % step != 0 if brought or (contract.homes and needed is not None) else needed is not None
             if step != 1 and (step < 1 or gaps):
                 return _layout(mapping, o.operand, dim, ("step", step, 1), turn=False)
         if o.buffer in written and not contract.homes:

@@ -135,8 +135,7 @@ def _smaller(nests: Sequence[Nest], same: Sequence[set[Axis]]) -> dict[int, Nest
             if nest.unit(a) == least:
                 continue
             span = nest.mapped[a].span
-            uncut = {k for i, k in nest.mapping.axes if i in nest.mapping.whole}
-            if a in uncut or not span.admits(least) or not span.cuts(nest.length(a), least):
+            if a in nest.uncut or not span.admits(least) or not span.cuts(nest.length(a), least):
                 return {}
             limits.setdefault(n, {})[a] = least
     return {

@@ -84,8 +84,7 @@ def _largest(
     nest: Nest, data: Residency, most: Mapping[str, int], refused: Sequence[Mapping[str, int]]
 ) -> Iterator[CallSize]:
     """Sizes that fit and that no other fitting size exceeds in every axis; not as large as one of ``refused``."""
-    whole = {k for i, k in nest.mapping.axes if i in nest.mapping.whole}
-    steps = [[n] if a in whole else _smaller(nest.mapped[a].span, nest.length(a), n) for a, n in most.items()]
+    steps = [[n] if a in nest.uncut else _smaller(nest.mapped[a].span, nest.length(a), n) for a, n in most.items()]
     found: list[tuple[int, ...]] = []
     for sizes in sorted(product(*steps), key=lambda s: (-prod(s), s)):
         if any(all(a <= b for a, b in zip(sizes, f, strict=True)) for f in found):

@@ -92,7 +92,7 @@ class Fit:
         return self._forms[key]
 
     def units(self, memory: str, tile: Tile, form: Form = None) -> int:
-        key = (memory, tile.buffer, tile.shape, form)
+        key = (memory, tile.buffer, tile.shape, tile.steps, form)
         known = self._units.get(key)
         if known is None:
             m, dtype, box = self.system.memories[memory], self.homes.dtype(tile.buffer), self.box(memory, tile, form)

@@ -10,13 +10,13 @@ from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.ir.dtype import ANY
 from isam.ir.instruction import Instruction
-from isam.ir.kernel import Access, Axis, Domain, Kernel
+from isam.ir.kernel import Access, Axis, Buffer, Domain, Kernel
 from isam.ir.mapping import Cover, Mapping, OperandMap
 from isam.ir.span import Span
 from isam.schedule.literals import literal_name
 from isam.schedule.tree import Tile
 from isam.scheduler.trim import Env
-from isam.system.graph import System
+from isam.system.graph import COUNTED, System
 
 LONG = 16  # cycles of a call
 
@@ -127,6 +127,11 @@ class Nest:
         """Axes of which blocks have one element: bounds of one's loop depend on where the other's is."""
         return frozenset(n for w in self.within for n in w.names)
 
+    @cached_property
+    def uncut(self) -> frozenset[str]:
+        """Axes of which one call takes all: blocks have all of them, too."""
+        return frozenset(k for i, k in self.mapping.axes if i in self.mapping.whole)
+
     def calls(self) -> int:
         """Dynamic calls, with tiles as large as the instruction admits."""
         return self._calls
@@ -225,11 +230,33 @@ def _use(ins: Instruction, o: OperandMap, mapping: Mapping, kernel: Kernel, syst
         operand.shape,
         operand.role in ("in", "const", "inout"),
         operand.role in ("out", "inout"),
-        system.homes(ins, o.operand),
+        _homes(ins, operand, dtype, system),
         contract.strides,
         contract.align,
         dtype,
     )
+
+
+def _homes(ins: Instruction, operand: Buffer, dtype: str, system: System) -> tuple[str, ...]:
+    """The memories that an operand may be in, best first. Registers hold what is brought as its dimensions are: those
+    to which no move brings anything of as many come last, for what is made there."""
+    homes = system.homes(ins, operand.name)
+    if len(homes) == 1 or operand.role == "out":
+        return homes
+    rank, counted = len(operand.shape), [h for h in homes if system.memories[h].kind == COUNTED]
+    late = [h for h in counted if not _brings(system, h, rank, dtype)]
+    return (*(h for h in homes if h not in late), *late)
+
+
+def _brings(system: System, memory: str, rank: int, dtype: str) -> bool:
+    """Whether some move brings elements of a type to a memory with so many dimensions, or does more than bring them."""
+    for m in system.moves:
+        if m.target == memory:
+            ins = system.instructions[m.by]
+            if ins.copied is None or (len(ins.copied.dest.index) == rank
+                                      and ins.operand(ins.copied.dest.buffer).dtype in (ANY, dtype)):  # fmt: skip
+                return True
+    return False
 
 
 def sizes_of(nest: Nest, length: dict[str, int]) -> dict[str, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import prod
+from math import lcm
 
 from isam.classes import dataclass
 from isam.ir.affine import Affine
@@ -11,7 +11,7 @@ from isam.ir.dtype import size_of
 from isam.ir.kernel import FAR
 from isam.schedule.tree import Place, Tile
 from isam.scheduler.state import Copy, Form
-from isam.system.graph import Memory
+from isam.system.graph import COUNTED, Memory
 
 
 def bytes_of(tile: Tile, dtype: str) -> int:
@@ -23,9 +23,9 @@ def bytes_of(tile: Tile, dtype: str) -> int:
 
 def units_needed(memory: Memory, tile: Tile, dtype: str, form: Form = None) -> int:
     """Cells (whole) or bytes that the tile takes. A register takes its lanes whatever the tile's size."""
-    n = bytes_of(tile, dtype)
+    n = bytes_of(tile, dtype) if memory.kind == COUNTED else lying(memory, tile, dtype, form)[1]
     if memory.row:
-        return rows_of(memory, tile, dtype, form) * memory.row
+        return -(-n // memory.row) * memory.row
     if memory.cells is None:
         return max(1, n)
     if memory.lanes:
@@ -36,13 +36,6 @@ def units_needed(memory: Memory, tile: Tile, dtype: str, form: Form = None) -> i
 def order_of(tile: Tile, form: Form) -> list[int]:
     """The dimensions from the outermost to the innermost: those in ``form`` last and in its order."""
     return [d for d in range(len(tile.shape)) if d not in (form or ())] + [d for d in form or () if d is not None]
-
-
-def rows_of(memory: Memory, tile: Tile, dtype: str, form: Form) -> int:
-    """Rows that a tile takes: of its innermost dimension as many as it needs, for each element of the others."""
-    order = order_of(tile, form)
-    within = tile.shape[order[-1]] if order else 1
-    return prod(tile.shape[d] for d in order[:-1]) * max(1, -(-within * size_of(dtype) // (memory.row or 1)))
 
 
 def suits_rows(row: int, dims: Sequence[int | None], tile: Tile, strides: Sequence[int], size: int) -> bool:
@@ -60,19 +53,29 @@ def suits_rows(row: int, dims: Sequence[int | None], tile: Tile, strides: Sequen
 
 
 def packed(memory: Memory, tile: Tile, dtype: str, at: int, form: Form = None) -> Place:
-    """The place of a tile alone: row-major without gaps (but to the end of a row, where the memory has rows), the
-    dimensions in ``form`` last and in its order."""
+    """The place of a tile alone, as it is :func:`lying` there."""
+    strides, _ = lying(memory, tile, dtype, form)
+    if memory.cells is not None:
+        return Place(memory.name, "", Affine(), strides, cell=at)
+    return Place(memory.name, "", Affine((), at), strides)
+
+
+def lying(memory: Memory, tile: Tile, dtype: str, form: Form = None) -> tuple[tuple[int, ...], int]:
+    """The strides of a tile alone, and the bytes that it takes: row-major, the dimensions in ``form`` last and in its
+    order, without gaps but to the end of a row, where the memory has rows. Strides count elements of the buffer, of
+    which the tile's own lie some apart: where its bytes cannot be dealt out to these, there are gaps, too."""
     order = order_of(tile, form)
     strides, n = [0] * len(tile.shape), size_of(dtype)
     for d in reversed(order):
-        step = tile.steps[d]  # strides count buffer elements: the tile's own lie `step` of them apart, without gaps
+        step = tile.steps[d]
+        if tile.shape[d] > 1:
+            grain = step if memory.row is None or d == order[-1] else lcm(step, memory.row)
+            n = -(-n // grain) * grain
         strides[d] = n // step if n % step == 0 else n
         n *= max(1, tile.shape[d])
         if memory.row and d == order[-1]:
             n = -(-n // memory.row) * memory.row
-    if memory.cells is not None:
-        return Place(memory.name, "", Affine(), tuple(strides), cell=at)
-    return Place(memory.name, "", Affine((), at), tuple(strides))
+    return tuple(strides), n
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,7 +137,8 @@ class Group:
         return {}
 
     def unit(self, axis: str) -> int:
-        """What blocks of an axis are multiples of: the largest call, and all calls in a block as they are admitted.
+        """What blocks of an axis are multiples of: the largest call, and all calls in a block as they are admitted; all
+        of an axis that a call does not cut.
         Calls that would be few even if each took the least it may need not be large."""
         if axis not in self._units:
             self._units[axis] = self._unit(axis)
@@ -150,6 +151,8 @@ class Group:
     def _unit(self, axis: str) -> int:
         if axis in dict(self.grains):
             return dict(self.grains)[axis]
+        if uncut := [n.length(axis) for n in self.nests if axis in n.uncut]:
+            return max(1, *uncut)
         mapped = [(n, n.mapped[axis]) for n in self.nests if axis in n.mapped]
         step = lcm(*(m.unit for _, m in mapped))
         wide = [m.limit or 1 for n, m in mapped if n.calls() * (m.limit or 1) > FEW * self.main.calls() * m.unit]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from math import gcd, prod
 
 from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
+from isam.ir.kernel import Statement
 from isam.schedule.tree import Loop, Node, Place, Seq, Slot, Tile
 from isam.scheduler.blocks import BLOCKS
 from isam.scheduler.dry import DryRun
@@ -38,6 +40,7 @@ class Stager:
         """Lays out a panel for all of a domain, which lies within ``env``, where that is less than its ``blocks``, each
         like ``block``, would lay out, and a cache holds it."""
         able = stage.memory == self.run.system.home and not (stage.at_bind or stage.stays or stage.form)
+        able = able and self.written(stage, members)
         whole, each = (self._box(stage, e, members) for e in (env, block))
         if not able or whole is None or each is None or not self._paths(stage):
             return
@@ -105,6 +108,18 @@ class Stager:
 
     def _read(self, stage: StagedBox, members: Members) -> bool:
         return any(u.buffer == stage.buffer and u.reads for i in members for u in self.group.nests[i].uses)
+
+    def written(self, stage: StagedBox, members: Members) -> bool:
+        """Whether all elements of the buffer have a value when the members read it, also those between what they read:
+        it is the caller's, or a statement before them writes all of it."""
+        kernel = self.run.kernel
+        if kernel.buffer(stage.buffer).role in ("in", "const", "inout"):
+            return True
+        nests = [self.group.nests[i] for i in members]
+        readers = (n for n in nests if any(u.buffer == stage.buffer and u.reads for u in n.uses))
+        first = min((min(n.mapping.statements) for n in readers), default=0)
+        shape = kernel.buffer(stage.buffer).shape
+        return any(_writes_all(s, shape) for s in kernel.statements[:first] if s.dest.buffer == stage.buffer)
 
     def _whole(self, buffer: str) -> Tile:
         shape = tuple(int(n) for n in self.run.kernel.buffer(buffer).shape)
@@ -268,6 +283,19 @@ class Stager:
         is for."""
         uses = (u for i in members for u in self.group.nests[i].uses if u.buffer == stage.buffer and u.reads)
         return hull(stage.buffer, [u.index for u in uses if stage.access in (None, u.index)], env)
+
+
+def _writes_all(s: Statement, shape: Sequence[Affine]) -> bool:
+    """Whether a statement writes every element of a buffer: each dimension goes by an axis of its own, or is 1."""
+    extents, seen = {a.name: a.extent for a in s.domain.axes}, set[str]()
+    for row, n in zip(s.dest.index, shape, strict=True):
+        if row.is_constant and row.const == 0 and n == Affine((), 1):
+            continue
+        name = row.names[0] if len(row.names) == 1 else ""
+        if name in seen or row != Affine.of(name) or extents.get(name) != n:
+            return False
+        seen.add(name)
+    return not s.domain.where
 
 
 def _along(stage: StagedBox) -> int:

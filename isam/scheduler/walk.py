@@ -133,8 +133,11 @@ class Walk:
                 self.lives.standing, self.gathering.turn)  # fmt: skip
 
     def _stages(self, d: int, env: Env, members: Members) -> None:
-        """Brings the boxes that begin here, and pieces of those that began further out."""
+        """Brings the boxes that begin here, and pieces of those that began further out. Of a box that is clipped some
+        may never be written: what is not is not brought."""
         for n, stage in enumerate(self.plan.stages):
+            if self.clip is not None and not self.stager.written(stage, members):
+                continue
             if stage.depth == d and self.stager.stage(stage, env, members):
                 self.in_pieces |= {n}
             if stage.by == d and n in self.in_pieces:

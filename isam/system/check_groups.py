@@ -79,24 +79,29 @@ class _Groups:
                           self.at("move", m, "issuer", otherwise=m.loc))  # fmt: skip
         moving = {m.by for m in self.s.moves}
         for u in self.s.units.values() if self.replica else ():
+            said = set[Loc]()  # a pattern stands for many that are wrong alike
             for name in u.runs:
-                i = self.s.instructions.get(name)
-                if i is not None and name not in moving:
+                i, loc = self.s.instructions.get(name), self.at("unit", u.name, name, otherwise=u.loc)
+                if i is not None and name not in moving and loc not in said:
                     homes = dict.fromkeys(h for a in i.body.arguments for h in self.s.homes(i, a.name))
-                    self.together(f"'{name}'", tuple(homes), u.name, self.at("unit", u.name, name, otherwise=u.loc),
-                                  computes=True)  # fmt: skip
+                    if not self.together(f"'{name}'", tuple(homes), u.name, loc, computes=True):
+                        said.add(loc)
 
-    def together(self, what: str, memories: tuple[str, ...], unit: str, loc: Loc, computes: bool = False) -> None:
+    def together(self, what: str, memories: tuple[str, ...], unit: str, loc: Loc, computes: bool = False) -> bool:
+        """Whether it is clear on which instance something is done; where not, that is said."""
         where = dict.fromkeys(self.replica[m] for m in memories if m in self.replica)
         own = self.replica.get(unit)
         if len(where) > 1:
             self.faults.add("system-replica", f"{what} is between the replicas {' and '.join(where)}", loc,
                             "go by a memory that is shared")  # fmt: skip
-        elif where and own not in where and (own is not None or computes):
+            return False
+        if where and own not in where and (own is not None or computes):
             (there,) = where
             has = f"one of '{own}'" if own else "shared"
             self.faults.add("system-replica", f"{what} is in '{there}', the unit '{unit}' is {has}: which instance is "
                             "meant?", loc, f"put '{unit}' into the replica '{there}'")  # fmt: skip
+            return False
+        return True
 
     def meshes(self) -> None:
         """Every instance has a place; what is attached is shared, by one mesh, and something goes there or back."""

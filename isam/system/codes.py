@@ -95,6 +95,8 @@ CODES: dict[str, str] = {
     "sums with it.",
     "remark-room": "An operand at the instruction's limits is larger than every memory it may live in, or the operands "
     "that have to live in one memory are together.",
+    "remark-rows": "The rows of an operand have to lie an exact distance apart, where shorter ones lie closer: a "
+    "memory with rows ('row') lets each begin at a multiple, whatever its length, and so do moves that fill.",
     "remark-stuck": "Moves fill a memory in which results live, and none leads from there to main memory.",
     "remark-twin": "Two instructions that differ in nothing but their names.",
     "remark-unit": "A unit that runs no instruction.",

@@ -188,13 +188,19 @@ class System:
         table, used = Table.of(self.instructions), {m.by for m in self.moves} - {m.by for m in self.moves if m.computes}
         exposed = {r for u in self.units.values() for r in u.runs}
         names = [n for n in table if n in exposed and n not in used and table.computes(n)]
-        return Some(table, names, Spacing(table, self._at_home, self.closed, bool(self.caches)))
+        spacing = Spacing(table, self._at_home, self.closed, self._loose, bool(self.caches))
+        return Some(table, names, spacing)
 
     @cached_property
     def closed(self) -> frozenset[str]:
         """Memories that no move leads to: data is there only where instructions begin it."""
         open_ = {m.target for m in self.moves} | {m.name for m in self.memories.values() if m.kind == CACHED}
         return frozenset(self.memories.keys() - open_ - {self.home})
+
+    @property
+    def _loose(self) -> frozenset[str]:
+        """Memories with places of their own for data, which moves do not fill."""
+        return frozenset(n for n, m in self.memories.items() if m.local and n not in self.filled)
 
     @property
     def _at_home(self) -> list[tuple[str, bool, str]]:

@@ -23,7 +23,7 @@ Ways = dict[Place, set[Place]]
 def remarks(system: System) -> list[Diagnostic]:
     """Remarks in source order, one per family and kind: the members of a family look wrong alike."""
     looks = (_room, _moved, _carried, _homes, _beginnings, _in_place, _loops, _idle, _unmanned, _lanes, _stuck, _twins,
-             _links, _registers, _repeating, _aligned)  # fmt: skip
+             _links, _registers, _repeating, _aligned, _rows)  # fmt: skip
     found = [d for look in looks for d in look(system)]
     once = {(d.code, d.loc, d.message if not d.loc.line else ""): d for d in reversed(found)}
     return sorted(once.values(), key=lambda d: (d.loc.file, d.loc.line, d.loc.column))
@@ -299,3 +299,25 @@ def _registers(system: System) -> Iterator[Diagnostic]:
                              "leave it out, or say which instructions depend on it")  # fmt: skip
 
 
+
+
+def _rows(system: System) -> Iterator[Diagnostic]:
+    """Rows that have to lie an exact distance apart in a memory where what is brought lies without gaps: those of calls
+    that take fewer elements do not."""
+    for i in system.compute:
+        for a in i.body.arguments:
+            homes = [system.memories[h] for h in system.homes(i, a.name)]
+            need = (i.contract(a.name).strides or (None,))[:-1]
+            packed = all(m.local and not m.row and m.name not in system.filled for m in homes)
+            apart = next((n for n in reversed(need) if n), None)
+            if a.dtype == ANY or apart is None or not packed:
+                continue
+            within, least = a.shape[len(need)], {s.name: max(1, s.lo or 1) for s in i.syms}
+            if within.evaluate({n: least[n] for n in within.names}) >= apart:
+                continue
+            where, size = " or ".join(repr(m.name) for m in homes), apart * size_of(a.dtype)
+            what = f"rows of '{a.name}' of '{i.name}' have to lie {apart} elements apart, and may be shorter: "
+            rows = f"capacity: ..., row: {size} B, align: {size} B"
+            hint = f"leave the stride free, and let the memory have rows ('{rows}'), or describe moves that fill it"
+            yield Diagnostic("remark-rows", f"{what}such rows lie closer in {where}: a call has one of them at most",
+                             i.loc, hint)  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,7 +13,7 @@ from isam.compiler.offers import OFFERS, Offer, Subject, equivalents
 from isam.compiler.offers.way import StepRefused, Way
 from isam.ir.text import parse_kernel
 from isam.transforms.narrow import Narrow
-from tests.pipeline import compiled, simulated
+from tests.pipeline import compiled, judge, simulated
 from tests.unit.test_again import CENTRED, LARGE
 from tests.unit.test_lying import SUMS
 
@@ -88,3 +89,25 @@ def test_an_attempt_that_is_refused_leaves_the_way_as_it_was():
     assert [s.transform.law for s in way.steps] == ["narrow"]
     with pytest.raises(ZeroDivisionError), way.attempt():  # nothing else is kept quiet
         raise ZeroDivisionError
+
+
+GUARDED = """kernel guarded(N)
+  in  a: f32[N, N]
+  in  scale: f32
+  out top: f32[N]
+  forall i < N
+    top[i] = -inf
+  forall i < N, j < N where j <= i
+    top[i] max= a[i, j] * scale
+"""
+
+
+def test_temporaries_are_made_everywhere_also_where_the_cover_takes_steps() -> None:
+    kernel, sizes = parse_kernel(GUARDED), {"N": 48}
+    machine = Path(__file__).parents[2] / "benchmarks" / "machines" / "dsp.yaml"
+    job = compiled(kernel, sizes, simulated(str(machine)), check=True)
+    assert job.taken is not None
+    laws = [str(s).split(" ")[0] for s in job.taken.cover.steps]
+    assert "speculate" in laws
+    assert set(laws) != {"speculate"}
+    judge(kernel, sizes, job)

@@ -65,6 +65,12 @@ def _as_written(of: Subject) -> bool:
     return not of.cover.steps
 
 
+def _guarded(of: Subject) -> bool:
+    """Where temporaries are made at the points of a condition."""
+    temps = {b.name for b in of.kernel.buffers if b.role == "temp"}
+    return any(s.domain.where and s.dest.buffer in temps for s in of.kernel.statements)
+
+
 def _padded(of: Subject) -> bool:
     """Where a temporary is filled twice, with a number at first: a border around some data."""
     kernel = of.kernel
@@ -106,7 +112,7 @@ def _closed(of: Subject) -> bool:
 def _by_themselves(of: Subject) -> Iterator[Steps]:
     from isam.compiler.offers.by_themselves import by_themselves
 
-    yield by_themselves(of.kernel, of.cover, of.system.closed)
+    yield from by_themselves(of.kernel, of.cover, of.system.closed)
 
 
 def _hoisted(of: Subject) -> Iterator[Steps]:
@@ -223,7 +229,7 @@ OFFERS = (
     Offer("once", "what was typed along an axis that it does not depend on is made once",
           _as_written, _once, "before all that does as much work in another way: this is less work"),
     Offer("everywhere", "temporaries that are made at some points only are made at all of a box, in larger calls",
-          _as_written, _everywhere, "beside `once`: the other one that changes at which points temporaries are made"),
+          _guarded, _everywhere, "beside `once`: the other one that changes at which points temporaries are made"),
     Offer("lying", "temporaries that nobody said how they lie have another dimension last",
           _as_written, _lying, "the last of those that leave every sum as it is"),
     Offer("by terms", "sums of several products are one sum per product, for instructions that multiply and add",

@@ -1,7 +1,7 @@
 """Sums that go on from what cannot be brought to where they are made: by themselves, and added to that afterwards.
 
 No move leads to accumulators that are only zeroed, added to and drained. A sum that begins with a bias, or goes on from
-what the caller gave, is made there from zero.
+what the caller gave, is made there from zero. Where other units can make it, it need not be: they may take far longer.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from isam.ir.kernel import Kernel
+from isam.ir.kernel import Kernel, Literal
 from isam.ir.mapping import Cover, Mapping
 
 if TYPE_CHECKING:
@@ -18,10 +18,19 @@ if TYPE_CHECKING:
 SUMS = 8  # at most
 
 
-def by_themselves(kernel: Kernel, cover: Cover, closed: frozenset[str]) -> tuple[Step, ...]:
-    """Steps that make such sums by themselves; ``closed``: memories that no move leads to."""
+def by_themselves(kernel: Kernel, cover: Cover, closed: frozenset[str]) -> Iterator[tuple[Step, ...]]:
+    """Steps that make such sums by themselves: those that have to be, then those as well that others make now;
+    ``closed``: memories that no move leads to."""
     stuck = frozenset(_stuck(cover, closed))
-    if not stuck:
+    more = stuck | frozenset(_elsewhere(kernel, cover, closed))
+    yield _apart(kernel, stuck)
+    if more > stuck:
+        yield _apart(kernel, more)
+
+
+def _apart(kernel: Kernel, sums: frozenset[str]) -> tuple[Step, ...]:
+    """Steps that make the sums in these buffers by themselves."""
+    if not sums:
         return ()
     from isam.compiler.offers.way import Way
     from isam.transforms.law import Site
@@ -31,7 +40,7 @@ def by_themselves(kernel: Kernel, cover: Cover, closed: frozenset[str]) -> tuple
     for law in NEST_SUMS:
         way.take_each(law, lambda k, ops=law.ops: [
             Site.of(sum=n, kept="", factor=0) for n, s in enumerate(k.statements)
-            if s.dest.buffer in stuck and s.accumulate and s.reduces and s.op in ops
+            if s.dest.buffer in sums and s.accumulate and s.reduces and s.op in ops
         ], SUMS)  # fmt: skip
     return way.steps
 
@@ -47,6 +56,18 @@ def _stuck(cover: Cover, closed: frozenset[str]) -> Iterator[str]:
                 if before is None or not _homes(before, o.buffer) & homes:
                     yield o.buffer
         last |= {o.buffer: m for o in m.operands if m.instruction.operand(o.operand).role in ("out", "inout")}
+
+
+def _elsewhere(kernel: Kernel, cover: Cover, closed: frozenset[str]) -> Iterator[str]:
+    """Buffers summed up in other memories that begin with more than a number, or come from the caller."""
+    there = {b for m in cover.mappings for s in m.statements for b in (cover.kernel.statements[s].dest.buffer,)
+             if _homes(m, b) and _homes(m, b) <= closed}  # fmt: skip
+    for n, s in enumerate(kernel.statements):
+        if s.accumulate and s.reduces and s.dest.buffer not in there:
+            before = (k for k in reversed(kernel.statements[:n]) if k.dest.buffer == s.dest.buffer)
+            first = next((k for k in before if not k.accumulate), None)
+            if first is None or not (first.op == "copy" and isinstance(first.sources[0], Literal)):
+                yield s.dest.buffer
 
 
 def _homes(m: Mapping, buffer: str) -> frozenset[str]:

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from isam.approach.choice import Choice
+from isam.approach.shipped.greedy import Greedy
 from isam.compiler.job import Refused
 from isam.compiler.stages import new_job, run_stages
 from isam.cost.timeline import timeline
@@ -376,3 +378,30 @@ def test_a_condition_that_no_row_meets_leaves_nothing_to_do(rows: int):
 """)
     sizes, machine = {"M": rows, "N": 8}, simulated("host-avx512")
     judge(kernel, sizes, compiled(kernel, sizes, machine, check=True))
+
+
+SCALED = """kernel scaled(N)
+  in  a: f32[N, N]
+  in  scale: f32
+  out top: f32[N]
+  forall i < N
+    top[i] = -inf
+  forall i < N, j < N where j <= i
+    top[i] max= a[i, j] * scale
+"""
+
+
+class AsWritten(Greedy):
+    """Takes the kernel as it stands: what is scaled has no elements above the diagonal."""
+
+    name, why = "as written", "without elements that nobody asks for"
+
+    def variant(self, choice: Choice):
+        return choice.options[0]
+
+
+@pytest.mark.parametrize("n", [16, 23, 64])
+def test_what_nobody_writes_is_not_brought(n: int) -> None:
+    kernel = parse_kernel(SCALED)
+    job = compiled(kernel, {"N": n}, simulated("toy"), AsWritten(), check=True)
+    judge(kernel, {"N": n}, job)

@@ -261,3 +261,13 @@ def test_an_extending_description_overrides_single_fields(tmp_path) -> None:
     s = load_system(tmp_path / "more.yaml")
     assert s.replicas["tile"] == Replica("tile", 9, ("sp", "ra", "rb"), ("m0", "m1", "dma"))
     assert s.links["bus"].bandwidth == 1e9
+
+
+def test_a_pattern_that_is_wrong_is_said_once() -> None:
+    """Not once for each instruction that it stands for."""
+    body = MACHINE[MACHINE.index("  mm4:") : MACHINE.index("  setup:")]
+    text = MACHINE.replace("  setup:\n", body.replace("mm4", "mm5") + "  setup:\n", 1)
+    text = text.replace("[mm4, setup]", '["mm*", setup]').replace("units: [m0, m1, dma]", "units: [dma]")
+    with pytest.raises(IsamError) as e:
+        parse_system(text, "many.yaml")
+    assert [d.loc.line for d in e.value.diagnostics if d.code == "system-replica"] == [9, 10]

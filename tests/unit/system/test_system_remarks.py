@@ -74,6 +74,8 @@ ODD = {
              "'zero5' is 'zero4' once more"),
     "link": (SOUND.replace("instructions:", "links:\n  wide: {bandwidth: 99 GB/s, edges: [[dram, sp]]}\ninstructions:"),
              15, "remark-link", "take 16 of 99 GB/s"),
+    "rows": (SOUND.replace("apart: [[A, B]]", "apart: [[A, B]]\n    strides: {B: [4, 1]}"), 15, "remark-rows",
+             "rows of 'B' of 'mm4' have to lie 4 elements apart, and may be shorter"),
     "unit": (SOUND.replace("moves:", "  spare: {runs: []}\nmoves:"), 11, "remark-unit", "'spare' runs no instruction"),
     "lanes": (SOUND.replace("ra:   {kind: managed, cells: 8, cell: 64 B}",
                             "ra:   {kind: counted, cells: 8, cell: 62 B, lanes: 16}"), 6,
