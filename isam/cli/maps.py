@@ -18,7 +18,7 @@ READING: dict[str, tuple[Part, ...]] = {
                             "infer apart codes"),
         ("Kernels to text", "printer"),
         ("Whether a kernel is well formed", "verify verify_types verify_points verify_order remarks unused"),
-        ("One form whatever was typed", "normal normal_copies normal_names normal_versions hashing"),
+        ("One form whatever was typed", "normal normal_ends normal_copies normal_names normal_versions hashing"),
         ("What a kernel computes", "arithmetic points interp residues oracle bounds data"),
         ("What can be asked of a kernel", "lines dataflow span spacing counting ranges"),
         ("Integer sets", "poly poly_domain poly_boxes poly_text relation"),

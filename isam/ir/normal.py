@@ -7,6 +7,7 @@ Laws, applied until nothing changes (each keeps the values of all outputs, bit b
 * a copy into a temporary is read where the temporary was (*forward*); a temporary that is only copied out is the
   target from the start (*backward*);
 * a temporary is laid out as the axes of its first statement stand, and those that use it call them as that one does;
+* an axis begins and ends where conditions on it alone say, and counts from there;
 * a cast to the dtype at hand is a copy; a literal stands second in a commutative operation;
 * statements over an empty domain, and those whose results nobody reads, go;
 * recurrent loops that share a name get names of their own.
@@ -24,6 +25,7 @@ from isam.ir.apart import loops_apart
 from isam.ir.kernel import COMMUTATIVE, REDUCTIONS, Access, Kernel, Literal, Statement
 from isam.ir.lines import Lines
 from isam.ir.normal_copies import backward, forward
+from isam.ir.normal_ends import within_ends
 from isam.ir.normal_names import one_name
 from isam.ir.normal_versions import split_versions, straighten
 from isam.once import know, once
@@ -56,7 +58,7 @@ def normal_form(kernel: Kernel) -> Kernel:
 
 
 def simplify(lines: Lines) -> bool:
-    """Laws on single statements: plain accumulations, idle casts, literals second, empty domains."""
+    """Laws on single statements: plain accumulations, idle casts, literals second, empty domains, ends of axes."""
     changed = False
     for at, s in lines.live():
         new = _simple(s, lines)
@@ -71,6 +73,8 @@ def _simple(s: Statement, lines: Lines) -> Statement | None:
         return None
     if any(w.is_constant and w.const < 0 for w in s.domain.where):
         return None
+    if (cut := within_ends(s)) is not s:
+        return cut
     if s.accumulate and s.op in REDUCTIONS and one_to_one(s):
         return replace(s, sources=(s.dest, *s.sources), accumulate=False)
     if s.op in ("cast", "cast_sat"):

@@ -17,6 +17,7 @@ from isam.mapper.filters import one_per_structure
 from isam.mapper.nearest import ranked
 from isam.mapper.spelt import spelt
 from isam.mapper.suggest import would_do
+from isam.once import once
 
 SHOWN = 3  # mismatches printed per statement
 
@@ -130,21 +131,22 @@ def window(kernel: Kernel, statement: int, size: int) -> tuple[int, ...]:
     """The statement and those within ``size`` - 1 steps of dataflow from it, in the same straight-line list: what an
     instruction of ``size`` statements that carries it out could consist of."""
     own = next((level.own for level in levels(kernel) if level.own >> statement & 1), 0)
-    ss = kernel.statements
+    named = _named(kernel)
     region, edge = 1 << statement, {statement}
     for _ in range(size - 1):
-        near: set[int] = set()
-        for i in bits(own & ~region):
-            touched = {ss[i].dest.buffer, *(a.buffer for a in ss[i].reads)}
-            if any(ss[e].dest.buffer in touched or ss[i].dest.buffer in _names(ss[e]) for e in edge):
-                near.add(i)
+        written = {named[e][0] for e in edge}
+        read = {b for e in edge for b in named[e][1]}
+        near = {i for i in bits(own & ~region)
+                if named[i][0] in written or named[i][0] in read or not written.isdisjoint(named[i][1])}  # fmt: skip
         region |= mask_of(near)
         edge = near
     return bits(region)
 
 
-def _names(s: Statement) -> set[str]:
-    return {a.buffer for a in s.reads if isinstance(a, Access)}
+@once
+def _named(kernel: Kernel) -> tuple[tuple[str, frozenset[str]], ...]:
+    """The buffer that each statement writes, and those that it reads."""
+    return tuple((s.dest.buffer, frozenset(a.buffer for a in s.reads)) for s in kernel.statements)
 
 
 def reports(
@@ -184,8 +186,12 @@ def _gap(
     relevant = [i for i in alike if any(o == s.op and d in (dtype, ANY) for o, _, d in i.signature)]
     missing = not relevant
     found = [m for m in refused if m.about("statement") == statement]
+    regions: dict[int, tuple[int, ...]] = {}
     for i in one_per_structure(relevant or alike, kernel):
-        answer = match(kernel, i, strided=True, region=window(kernel, statement, len(i.body.statements)))
+        size = len(i.body.statements)
+        if size not in regions:
+            regions[size] = window(kernel, statement, size)
+        answer = match(kernel, i, strided=True, region=regions[size])
         if isinstance(answer, Mismatch):
             found.append(answer if answer.about("statement") is not None else _untried(answer, i, kernel, statement))
     found = ranked(found)

@@ -94,7 +94,12 @@ class Context:
         c = e.coefficient(v.name)
         rest = e - Affine.of(v.name, c)
         more = replace(v, lo=(*v.lo, Bound(-rest, c))) if c > 0 else replace(v, hi=(*v.hi, Bound(rest, -c)))
-        return Context((*self.vars[:at], more, *self.vars[at + 1 :]))
+        out = Context((*self.vars[:at], more, *self.vars[at + 1 :]))
+        for b in v.hi if c > 0 else v.lo:  # the new bound is not beyond those on the other side: of variables outside
+            told = b.expr * c + rest * b.div
+            if not out.nonneg(told):
+                out = out.given(told)
+        return out
 
     def reached(self, var: Var) -> Var:
         """The variable with upper bounds that it reaches, where it is known by how much its steps miss them."""

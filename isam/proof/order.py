@@ -109,13 +109,21 @@ class Order:
         for j, b, writes in touches:
             for i, a, wrote in touches:
                 apart = a.buffer != b.buffer or not (writes or wrote) or never_meet(a, b)
-                if not apart and self._ordered_pair(i, a, j, b):
+                if not apart and self._ordered_pair(i, a, j, b) and not self._beside(i, a, j, b):
                     kind = "output" if writes and wrote else "flow" if wrote else "anti"
                     self.conflicts.setdefault(j, []).append(Conflict(i, a, j, b, kind, i < j))
         for n, nest in enumerate(self.schedule.nests):
             mine = set(self.schedule.cover.mappings[nest.mapping].statements)
             if mine & self.ordered or any(c.before in mine for j in mine for c in self.conflicts.get(j, ())):
                 self.single.add(n)
+
+    def _beside(self, i: int, a: Access, j: int, b: Access) -> bool:
+        """Whether conditions keep what ``i`` touches apart from what ``j`` touches, in whatever steps of loops."""
+        one, two = (self.schedule.cover.kernel.statements[n].domain for n in (i, j))
+        if not (one.where and two.where) or (a.index == b.index and one == two):
+            return False
+        outer = self.legality.outer
+        return self.isl.apart((one, outer[i], a), (two, outer[j], b))
 
     def _ordered_pair(self, i: int, a: Access, j: int, b: Access) -> bool:
         """Whether conflicting instances of ``i`` come before those of ``j`` at all."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, TypeVar
 
 from isam.classes import dataclass
 from isam.ir.affine import Affine
-from isam.ir.kernel import Axis, Statement
+from isam.ir.kernel import Access, Axis, Domain, Statement
 from isam.proof.boxes import TWICE, UNKNOWN, Box, Family, dim
 from isam.proof.context import Context, Var
 from isam.proof.digits import Layout, never_meet, one_system
@@ -127,6 +127,20 @@ class Isl:
             if not self._halved(lambda w=written, g=given: w.is_subset(self.union(families, w.names).given(g))):
                 return False
         return True
+
+    def apart(self, one: tuple[Domain, Sequence[Axis], Access], two: tuple[Domain, Sequence[Axis], Access]) -> bool:
+        """Whether no point of a domain, with loops around it, touches an element of a buffer that one of another
+        touches: what a triangle reads of the other one."""
+        from isam.ir import poly_domain
+
+        self.queries += 1
+
+        def elements(of: tuple[Domain, Sequence[Axis], Access]) -> poly.Set:
+            domain, outer, access = of
+            points = poly_domain.domain_set(domain, (), [(a.name, a.extent) for a in outer])
+            return poly_domain.footprint(points, access)
+
+        return self._shown(lambda: elements(one).is_disjoint(elements(two)))
 
     def no_clash(self, one: Layout, two: Layout, size: tuple[int, int], same: bool, ctx: Context) -> bool:
         """Whether no byte belongs to an element of each layout, but (``same`` buffer) to one and the same element."""

@@ -212,3 +212,55 @@ def test_recurrent_loops_beside_each_other_get_names_of_their_own():
     assert normal_form(n) is n
     assert structural_hash(n) == structural_hash(normal_form(parse(print_kernel(n))))
     same_values(k, n, {"T": 3, "k2": 1})
+
+
+ENDS = {
+    "one side": ("9", "i >= 2", "a[i + 2]", 7),
+    "both": ("9", "1 <= i < 8", "a[i + 1]", 7),
+    "the strictest of several": ("9", "i >= 1, 2 * i >= 5, i < 8, 3 * i <= 19", "a[i + 3]", 4),
+    "an open length": ("N", "i >= 2", "a[i]", None),
+    "one element": ("9", "i == 4", "a[i + 4]", 1),
+}
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_axes_begin_and_end_where_conditions_on_them_say(name: str):
+    """A stencil's inside is a box: without conditions its statements share loops."""
+    extent, where, dest, length = ENDS[name]
+    k = parse(f"kernel k(N == 9)\n  inout a: f32[N]\n  forall i < {extent} where {where}\n    a[i] = 2 * a[i]\n")
+    (s,) = normal_form(k).statements
+    assert str(s.dest) == dest and bool(s.domain.where) == (length is None)
+    assert length is None or int(s.domain.axes[0].extent) == length
+    same_values(k, normal_form(k), {"N": 9})
+
+
+def test_conditions_on_other_axes_follow_one_that_begins_later():
+    text = """kernel k(N)
+  in x: f32[N, N]
+  inout y: f32[N, N]
+  forall i < N, j < N, k < N where 2 <= i < N - 1, j <= i, k < 3
+    y[i, j] += x[i, k]
+"""
+    sizes = {"N": 7}
+    k = parse(text).with_sizes(sizes)
+    assert [len(s.domain.where) for s in normal_form(k).statements] == [1]
+    assert [int(a.extent) for a in normal_form(k).statements[0].domain.axes] == [4, 7, 3]
+    same_values(k, normal_form(k), sizes)
+
+
+def test_a_domain_that_ends_before_it_begins_goes():
+    k = parse("kernel k\n  inout a: f32[9]\n  forall i < 9 where i >= 5, i < 4\n    a[i] = 0\n")
+    assert normal_form(k).statements == ()
+
+
+def test_the_inside_of_a_stencil_shares_loops():
+    """Each sum of the two goes through a temporary that is nowhere but in registers."""
+    text = """kernel stencil(N)
+  in x: f32[N]
+  inout y: f32[N]
+  forall i < N where 1 <= i < N - 1
+    y[i] = x[i - 1] + x[i] + x[i + 1]
+"""
+    job = compiled(parse(text), {"N": 300}, simulated("host-avx512"))
+    assert job.schedule is not None
+    assert {slot.name for slot in job.schedule.workspace} == set()
