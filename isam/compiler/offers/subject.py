@@ -58,10 +58,7 @@ def across_lanes(cover: Cover) -> dict[str, int]:
     """Per buffer that an instruction sums into, all lanes into one number, how many lanes that are."""
     out: dict[str, int] = {}
     for m in cover.mappings:
-        s = next((s for s in m.instruction.body.statements if s.accumulate and s.reduces), None)
-        if s is not None and not any(row.names for row in s.dest.index) and len(s.reduces) == 1:
-            most = m.instruction.span(s.reduces[0]).most
-            if most and most > 1:
-                into = next(o.buffer for o in m.operands if o.operand == s.dest.buffer)
-                out[into] = most
+        form = m.instruction.sum
+        if form is not None and form.across:
+            out[next(o.buffer for o in m.operands if o.operand == form.into)] = form.across
     return out
