@@ -25,6 +25,7 @@ from isam.schedule.why import decisions_behind
 from isam.system.load import load_system
 from tests.machines import CROWD
 from tests.pipeline import compiled, judge
+from tests.subjects import covered
 
 TEXT = """kernel deep(M, N, K)
   in  A: {T}[M, K]
@@ -46,7 +47,7 @@ def offered(kernel: Kernel, m: int, n: int, k: int, system: str = CROWD) -> list
     whole = normal_form(kernel.with_sizes({"M": m, "N": n, "K": k}))
     found = cover(whole, machine.compute, Trace(Greedy()))
     assert found, str(found)
-    return list(split_sums(whole, found, machine))
+    return list(split_sums(covered(found, machine, machine.compute)))
 
 
 @pytest.mark.parametrize(("m", "n", "k"), SIZES)

@@ -9,25 +9,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from isam.ir.kernel import Kernel
+from isam.compiler.offers.subject import one
 from isam.ir.mapping import Cover, Mapping
 
 if TYPE_CHECKING:
-    from isam.mapper.space import Step
+    from isam.compiler.offers.subject import Steps, Subject
 
 SUMS = 8  # at most
 
 
-def by_themselves(kernel: Kernel, cover: Cover, closed: frozenset[str]) -> tuple[Step, ...]:
-    """Steps that make such sums by themselves; ``closed``: memories that no move leads to."""
-    stuck = frozenset(_stuck(cover, closed))
+@one
+def by_themselves(of: Subject) -> Steps:
+    """Steps that make such sums by themselves."""
+    stuck = frozenset(_stuck(of.cover, of.system.closed))
     if not stuck:
         return ()
     from isam.compiler.offers.way import Way
     from isam.transforms.law import Site
     from isam.transforms.values.nest import NEST_SUMS
 
-    way = Way(kernel, 0)
+    way = Way(of.kernel, 0)
     for law in NEST_SUMS:
         way.take_each(law, lambda k, ops=law.ops: [
             Site.of(sum=n, kept="", factor=0) for n, s in enumerate(k.statements)
@@ -37,7 +38,7 @@ def by_themselves(kernel: Kernel, cover: Cover, closed: frozenset[str]) -> tuple
 
 
 def _stuck(cover: Cover, closed: frozenset[str]) -> Iterator[str]:
-    """Buffers that are summed up in closed memories and come from elsewhere."""
+    """Buffers that are summed up in closed memories, to which no move leads, and come from elsewhere."""
     last: dict[str, Mapping] = {}
     for m in cover.mappings:
         for o in m.operands:

@@ -14,25 +14,25 @@ from isam.classes import dataclass
 from isam.ir.dataflow import determined
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import Access, Kernel
-from isam.ir.mapping import Cover
 from isam.ir.table import Some
 
 if TYPE_CHECKING:
+    from isam.compiler.offers.subject import Steps, Subject
     from isam.compiler.offers.way import Way
-    from isam.mapper.space import Step
 
 BYTES = {"i8": "u8", "u8": "i8"}
 SUM = {"cast", "mul", "add"}  # what an instruction for products of bytes does
 SOONER = 5 / 4  # times the points in a cycle, from which on such an instruction is tried
 
 
-def expanded(kernel: Kernel, cover: Cover, offered: Sequence[Instruction]) -> Iterator[tuple[Step, ...]]:
+def expanded(of: Subject) -> Iterator[Steps]:
     """Steps after which every sum that would be sooner done by such an instruction has the factors that it takes. What
     the judge of rewritings cannot decide is not offered."""
     from isam.compiler.offers.way import Way
 
+    kernel, offered = of.kernel, of.offered
     way, sums = Way(kernel, 0), list[tuple[int, Instruction]]()
-    for m in cover.mappings:
+    for m in of.cover.mappings:
         n = m.statements[-1]
         if (s := kernel.statements[n]).accumulate and s.op == "add" and s.reduces and rate(m.instruction):
             with way.attempt():
@@ -45,7 +45,7 @@ def expanded(kernel: Kernel, cover: Cover, offered: Sequence[Instruction]) -> It
             yield (*way.steps, *more)
 
 
-def _further(way: Way, sums: Sequence[tuple[int, Instruction]], offered: Sequence[Instruction]) -> tuple[Step, ...]:
+def _further(way: Way, sums: Sequence[tuple[int, Instruction]], offered: Sequence[Instruction]) -> Steps:
     """Steps after which instructions that do far more in a cycle, with operands laid out for them, carry the sums out.
     ``sums``: with the instructions that did before."""
     from isam.compiler.offers.quicker import TIMES, TRIED, onto, work

@@ -6,19 +6,18 @@ needs an axis cut first, and a factor laid out in groups; whether that pays, sch
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from math import prod
 from typing import TYPE_CHECKING
 
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import Access, Kernel
-from isam.ir.mapping import Cover
 from isam.mapper.filters import present
 from isam.mapper.pricing import Pricing
 
 if TYPE_CHECKING:
+    from isam.compiler.offers.subject import Steps, Subject
     from isam.compiler.offers.way import Way
-    from isam.mapper.space import Step
     from isam.transforms.law import Site
 
 TIMES = 10.0  # so many times the points for the price of a call are looked for
@@ -27,29 +26,27 @@ WIDER = 2  # times the lanes in parts that sums across them are made in: neighbo
 LARGE = 1 / 8  # of the points of the largest sum: others that are to be taken more quickly, too
 
 
-def quicker(kernel: Kernel, cover: Cover, offered: Sequence[Instruction],
-            across: Mapping[str, int]) -> Iterator[tuple[Step, ...]]:  # fmt: skip
+def quicker(of: Subject) -> Iterator[Steps]:
     """Steps after which such instructions carry out the large sums, all there are and, where a sum has one axis instead
-    of two that what makes its operands has, without that; what the judge of rewritings cannot decide is not offered.
-    ``across``: per buffer into which others are summed across lanes, how many these are."""
-    sums = [(m, n) for m in cover.mappings for n in m.statements[-1:]
+    of two that what makes its operands has, without that; what the judge of rewritings cannot decide is not offered."""
+    kernel = of.kernel
+    sums = [(m, n) for m in of.cover.mappings for n in m.statements[-1:]
             if kernel.statements[n].accumulate and kernel.statements[n].reduces]  # fmt: skip
     trips = Pricing(kernel).trips
     points = {n: trips[n] * prod(max(1, a.extent.const) for a in kernel.statements[n].domain.axes) for _, n in sums}
     large = LARGE * max(points.values(), default=0)
     able = [(n, m.statements, found) for m, n in sorted(sums, key=lambda pair: -points[pair[1]])
-            if points[n] >= large and (found := _quick(m.instruction, offered, kernel))]  # fmt: skip
+            if points[n] >= large and (found := _quick(m.instruction, of.offered, kernel))]  # fmt: skip
     if not able:
         return
     from isam.compiler.offers.partial import in_lanes
     from isam.compiler.offers.way import Way
 
-    wider = {b: WIDER * n for b, n in across.items()}
     for part in (True, False):
         way = Way(kernel, 0)
         parted = [onto(way, found, n, region, part) for n, region, found in able]
         if way.steps:
-            yield (*way.steps, *in_lanes(way.kernel, wider))
+            yield (*way.steps, *in_lanes(of.rewritten(way.kernel), WIDER))
         if not any(parted):
             break
 
@@ -87,7 +84,7 @@ def onto(way: Way, able: Sequence[Instruction], statement: int, region: Sequence
 
 
 def _laid_out(kernel: Kernel, instruction: Instruction, at: int,
-              region: Sequence[int]) -> Iterator[tuple[tuple[float, float], tuple[Step, ...]]]:  # fmt: skip
+              region: Sequence[int]) -> Iterator[tuple[tuple[float, float], Steps]]:  # fmt: skip
     """Ways to what an instruction takes that sums over neighbours in groups, with the prices of its calls then: an axis
     of the sum is cut into as many, and a dimension of one operand. The axis is cut in no statement besides ``region``:
     what makes an operand, or goes on with the result, keeps its axes."""
