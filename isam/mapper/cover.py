@@ -67,7 +67,6 @@ def cover(
     trace: Trace,
     *,
     require: Sequence[str] = (),
-    penalties: Mapping[str, float] | None = None,
     search: bool = True,
     ahead: Sequence[Step] = (),
     saves: bool = True,
@@ -76,7 +75,7 @@ def cover(
     """Picks instructions for every statement of ``kernel``, or of an equivalent kernel that the search finds.
 
     ``kernel``: in normal form, sizes given (recurrent trips may stay symbols). ``require``: names of instructions that
-    must be used. ``penalties``: factors on the price of instructions by name. ``search`` off: the kernel as it stands;
+    must be used. ``search`` off: the kernel as it stands;
     on, transforms are tried where a statement cannot be carried out or a product's temporary would be kept whole.
     ``ahead``: steps that are taken before anything is looked at, ``saves``: steps that nothing asks for but that may
     save calls (both with ``search``).
@@ -85,9 +84,9 @@ def cover(
     if search:
         from isam.mapper.search import cover_with_search
 
-        return cover_with_search(kernel, instructions, trace, require=require, penalties=penalties, ahead=ahead,
-                                 saves=saves, barred=barred)  # fmt: skip
-    found = offer(kernel, instructions, require=require, penalties=penalties)
+        return cover_with_search(kernel, instructions, trace, require=require, ahead=ahead, saves=saves,
+                                 barred=barred)  # fmt: skip
+    found = offer(kernel, instructions, require=require)
     return settle(found, trace) if isinstance(found, Offer) else found
 
 
@@ -96,12 +95,11 @@ def offer(
     instructions: Sequence[Instruction],
     *,
     require: Sequence[str] = (),
-    penalties: Mapping[str, float] | None = None,
     remedies: bool = True,
 ) -> Offer | Uncovered:
     """The legal covers of a kernel, or why there are none (``remedies``: and what would do); chooses nothing."""
     order, spacing = order_of(kernel.statements), spacing_of(instructions)
-    gathered = gather(kernel, instructions, order, Pricing(kernel, penalties, spacing))
+    gathered = gather(kernel, instructions, order, Pricing(kernel, spacing))
     candidates = beginning_there(gathered.candidates, kernel, spacing.closed, require)
     found = _select_levels(kernel, candidates, order, frozenset(require))
     if isinstance(found, int):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -45,7 +45,6 @@ class Covered:
     instructions: Sequence[Instruction]
     laws: Laws
     require: Sequence[str] = ()
-    penalties: Mapping[str, float] | None = None
     saves: bool = True
 
     shortest = False
@@ -58,7 +57,7 @@ class Covered:
         shown = kernel is self.kernel  # only the report about the user's own kernel will be read
         if not shown:
             follow(kernel, self.kernel)
-        found = offer(kernel, self.instructions, require=self.require, penalties=self.penalties, remedies=shown)
+        found = offer(kernel, self.instructions, require=self.require, remedies=shown)
         if isinstance(found, Offer):
             asks = tuple(self._limited(wasted(found, self.instructions)))
             return Look(found, True, found.price, asks=asks, grows=False)

@@ -6,7 +6,7 @@ can be used. Both walk the same space (`space.py`) towards their goal (`goals.py
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import field, replace
 from typing import Generic, TypeVar
 
@@ -119,17 +119,14 @@ def find(
     budget: Budget | None = None,
     *,
     require: Sequence[str] = (),
-    penalties: Mapping[str, float] | None = None,
-    transforms: Sequence[Transform] = DEFAULT,
     saves: bool = True,
     barred: Barred = NOTHING,
 ) -> SearchResult[Offer]:
     """Searches for kernels equivalent to ``kernel`` that the instructions can carry out. The result is a set of paths,
     cheapest first; every step taken is a decision on the trace, with the mismatch that asked for it or (``saves``) what
     it may save. Steps ``barred`` are not taken."""
-    laws = Laws.of(transforms)
-    goal = Covered(kernel, instructions, laws, require, penalties, saves)
-    done = explore(kernel, goal, trace, budget or Budget(), laws, laws.without(ON_DEMAND), barred=barred)
+    goal = Covered(kernel, instructions, DEFAULT, require, saves)
+    done = explore(kernel, goal, trace, budget or Budget(), DEFAULT, DEFAULT.without(ON_DEMAND), barred=barred)
     paths = [Path(s.kernel, s.steps, s.back, s.look.found, s.look.price) for s in done.states
              if isinstance(s.look.found, Offer)]  # fmt: skip
     paths.sort(key=lambda p: (p.price, len(p.steps)))
@@ -191,8 +188,6 @@ def cover_with_search(
     trace: Trace,
     *,
     require: Sequence[str] = (),
-    penalties: Mapping[str, float] | None = None,
-    budget: Budget | None = None,
     ahead: Sequence[Step] = (),
     saves: bool = True,
     barred: Barred = NOTHING,
@@ -207,8 +202,7 @@ def cover_with_search(
         rewrite = taken(s.transform, kernel, s.site)
         kernel, back = rewrite.kernel, back.then(rewrite.back)
         follow(kernel, original)
-    result = find(kernel, instructions, trace, budget, require=require, penalties=penalties, saves=saves,
-                  barred=barred)  # fmt: skip
+    result = find(kernel, instructions, trace, require=require, saves=saves, barred=barred)
     if not result.paths:
         assert result.uncovered is not None
         notes = {"states": result.states, "blind expansions": result.blind_expansions, "complete": result.complete}

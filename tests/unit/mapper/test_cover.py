@@ -146,11 +146,6 @@ def test_require_is_a_checked_demand(stub):
     assert "'mm' was required" in str(no)
 
 
-def test_penalties_change_the_choice(stub):
-    c = cover(matmul(), [ZERO, MUL, ADD, MM], Trace(Approach()), penalties={"mul": 100.0})
-    assert names(c) == ["zero", "mm"]
-
-
 def test_what_nothing_covers_is_reported_with_what_would_do(stub):
     no = cover(matmul(), [MM], Trace(Approach()))
     assert not no
