@@ -18,6 +18,7 @@ from isam.ir.normal import normal_form
 from isam.ir.text import parse
 from isam.mapper import space
 from isam.mapper.cover import cover
+from isam.mapper.demand import Demand
 from isam.mapper.search import errors
 from isam.mapper.space import Step
 from isam.transforms.saving import ErrorBound, Saving
@@ -61,7 +62,7 @@ def sized(text: str, **sizes: int):
 
 def answer(kernel, trace: Trace | None = None, saves: bool = True) -> tuple[Cover, Trace]:
     trace = trace or Trace(Greedy())
-    found = cover(kernel, list(isam.load_system("host").instructions.values()), trace, saves=saves)
+    found = cover(kernel, Demand(list(isam.load_system("host").instructions.values()), saves=saves), trace)
     assert isinstance(found, Cover)
     return found, trace
 
