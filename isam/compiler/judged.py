@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from isam.compiler.job import Job
+from isam.compiler.job import Job, Refused
 from isam.ir.kernel import Kernel
 from isam.ir.mapping import Cover, Rewriting
 
@@ -38,6 +38,21 @@ def covered(job: Job, offered: Sequence[Instruction], demanded: Sequence[str], *
         if found is None:
             return answer
         job.barred = barred.and_also(*found)
+
+
+def plainly(job: Job, demanded: Sequence[str]) -> Cover | None:
+    """Where steps of the job's cover were taken only because they may save calls: the cover without them, to be
+    compared with in time, and which they give way to where they are not proved. Where nothing but such steps leads to a
+    cover, the job's own becomes one whose steps are judged at once."""
+    assert job.cover is not None
+    if not job.cover.errors or _open(job.kernel):  # without sizes there will be no schedule to compare
+        return None
+    if isinstance(answer := covered(job, job.offered, demanded, saves=False), Cover):
+        return answer
+    if not isinstance(answer := covered(job, job.offered, demanded, sure=True), Cover):
+        raise Refused("uncovered", job.original, answer)
+    job.cover = answer
+    return None
 
 
 def undecided(cover: Cover) -> tuple[Kernel, Rewriting, str] | None:

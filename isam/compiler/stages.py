@@ -59,7 +59,7 @@ def _normal(job: Job) -> None:
 def _cover(job: Job) -> None:
     """Chooses the instructions that carry out every statement; does the same for equivalent kernels offered beside."""
     from isam.compiler.emptied import emptied
-    from isam.compiler.judged import covered
+    from isam.compiler.judged import covered, plainly
     from isam.compiler.offers import Subject, equivalents, further
     from isam.compiler.required import required
     from isam.mapper.barred import NOTHING
@@ -86,6 +86,7 @@ def _cover(job: Job) -> None:
     others = covers(equivalents(subject))
     others += covers(further(subject, [(steps, c) for steps, c in others if isinstance(c, Cover)]))
     job.others = tuple(o for _, o in others if isinstance(o, Cover))
+    job.plain = plainly(job, demanded)
 
 
 def _in_parts(cover: Cover) -> set[str]:
