@@ -30,6 +30,7 @@ from isam.ir.kernel import Kernel
 from isam.ir.text import parse
 from isam.mapper import Matches, match
 from isam.mapper.cover import cover
+from isam.mapper.demand import Demand
 from isam.system.load import load_system
 from tests.suite import SUITE
 from tests.suite.columns import COLUMNS, typed, types_of
@@ -113,7 +114,7 @@ def covered(machine: str, statements: int = 500, repeats: int = 3) -> float:
     for _ in range(repeats):
         k = fresh(kernel)
         start = time.process_time()
-        found = cover(k, instructions, Trace(Approach()))
+        found = cover(k, Demand(instructions), Trace(Approach()))
         best = min(best, time.process_time() - start)
         assert found, found
     return best

@@ -10,6 +10,7 @@ from isam.approach.shipped.greedy import Greedy
 from isam.ir.normal import normal_form
 from isam.ir.text import parse_kernel
 from isam.mapper.cover import cover
+from isam.mapper.demand import Demand
 from isam.scheduler import schedule
 from isam.system.load import load_system
 
@@ -30,7 +31,7 @@ def drawing(system: str) -> str:
     """The schedule of a 1000 x 999 x 77 product on a machine, as text."""
     trace = Trace(Greedy())
     machine = load_system(system)
-    covered = cover(normal_form(parse_kernel(TEXT).with_sizes(SIZES)), machine.compute, trace)
+    covered = cover(normal_form(parse_kernel(TEXT).with_sizes(SIZES)), Demand(machine.compute), trace)
     return str(schedule(covered, machine, trace)).rstrip() + "\n"
 
 

@@ -19,6 +19,7 @@ from isam.ir import interp
 from isam.ir.bounds import enclose, outside
 from isam.ir.dtype import DTYPES, numpy_dtype
 from isam.ir.kernel import Kernel
+from isam.system.graph import System
 from tests.corpus import CASES, Case, random_arrays
 
 
@@ -27,7 +28,7 @@ def largest(case: Case) -> dict[str, int]:
     return max(case.small, key=lambda s: np.prod([max(1, n) for n in s.values()]))
 
 
-def fault(case: Case, sizes: dict[str, int], on: str, seed: int = 1) -> str | None:
+def fault(case: Case, sizes: dict[str, int], on: str | System, seed: int = 1) -> str | None:
     """What is wrong with the case as native code, or None."""
     kernel = case.load()
     fn = isam.compile(kernel, on=on, sizes=sizes)

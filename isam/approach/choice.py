@@ -38,6 +38,7 @@ POINTS = (
     "pack",
     "tile",
     "tail",
+    "order",
     "serpentine",
     "interchange",
     "boxes",
@@ -56,6 +57,7 @@ POINTS = (
 )
 IDLE = {  # points that nothing asks today, and what is asked instead
     "layout": "how operands lie is part of the plans that 'tile' chooses among",
+    "order": "in which order loops go and how long their blocks are is one plan, which 'tile' chooses",
     "measure": "no alternatives are timed on the machine; 'schedule' and 'variant' choose by the time predicted",
 }
 
@@ -148,8 +150,9 @@ class Approach:
     def _first(self, choice: Choice) -> Any:
         return choice.options[0]
 
-    search = kernel = mapping = cover = layout = pack = tile = tail = serpentine = interchange = carry = _first
-    boxes = bind = fuse = device = source = place = route = victim = prefetch = schedule = variant = measure = _first
+    search = kernel = mapping = cover = layout = pack = tile = tail = order = serpentine = interchange = _first
+    carry = boxes = bind = fuse = device = source = place = route = victim = prefetch = _first
+    schedule = variant = measure = _first
 
 
 class Behind(Approach):

@@ -136,7 +136,7 @@ def _offers() -> list[str]:
     from isam.compiler.offers import OFFERS
 
     lines = [OFFERED, "", "| offer | what is otherwise | asked | the reason for its place |", "|---|---|---|---|"]
-    asked = ((o, (o.asked.__doc__ or "").rstrip(".")) for o in OFFERS)
+    asked = ((o, " ".join((o.asked.__doc__ or "").split()).rstrip(".")) for o in OFFERS)
     return lines + [f"| {o.name} | {o.makes} | {when[0].lower()}{when[1:]} | {o.why} |" for o, when in asked]
 
 

@@ -66,6 +66,7 @@ class Job:
     offered: Sequence[Instruction] = ()  # what the cover was chosen from
     cover: Cover | None = None
     barred: Barred | None = None  # steps that were not shown to keep the meaning, and are not taken
+    plain: Cover | None = None  # without steps that only save calls, where the cover has some
     others: tuple[Cover, ...] = ()  # of equivalent kernels that may take less time
     candidates: list[Candidate] = field(default_factory=list)  # of which one is taken, the first as written
     taken: Candidate | None = None

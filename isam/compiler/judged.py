@@ -8,9 +8,9 @@ steps were not taken, and why.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from isam.compiler.job import Job
+from isam.compiler.job import Job, Refused
 from isam.ir.kernel import Kernel
 from isam.ir.mapping import Cover, Rewriting
 
@@ -20,22 +20,39 @@ if TYPE_CHECKING:
 
 
 def covered(job: Job, offered: Sequence[Instruction], demanded: Sequence[str], *, sure: bool = False,
-            **how: Any) -> Cover | Uncovered:  # fmt: skip
-    """A cover as the mapper finds it, of which no step is undecided; ``how``: its other options. Unless it is to be
-    ``sure``, two are judged later: one with steps that only save calls, which may give way to one without, and one for
-    sizes that have to be given first (a sum over none of anything is what nobody asks for)."""
+            saves: bool = True) -> Cover | Uncovered:  # fmt: skip
+    """A cover as the mapper finds it, of which no step is undecided; ``saves``: as demanded of the mapper. Unless it is
+    to be ``sure``, two are judged later: one with steps that only save calls, which may give way to one without, and
+    one for sizes that have to be given first (a sum over none of anything is what nobody asks for)."""
     from isam.mapper.barred import NOTHING
     from isam.mapper.cover import cover
+    from isam.mapper.demand import Demand
 
     while True:
         barred = job.barred or NOTHING
-        answer = job.deciding(cover, job.kernel, offered, job.trace, require=demanded, barred=barred, **how)
+        demand = Demand(offered, demanded, saves, barred)
+        answer = job.deciding(cover, job.kernel, demand, job.trace)
         found = None
         if isinstance(answer, Cover) and (sure or job.sure or not (answer.errors or _open(job.kernel))):
             found = undecided(answer)
         if found is None:
             return answer
         job.barred = barred.and_also(*found)
+
+
+def plainly(job: Job, demanded: Sequence[str]) -> Cover | None:
+    """Where steps of the job's cover were taken only because they may save calls: the cover without them, to be
+    compared with in time, and which they give way to where they are not proved. Where nothing but such steps leads to a
+    cover, the job's own becomes one whose steps are judged at once."""
+    assert job.cover is not None
+    if not job.cover.errors or _open(job.kernel):  # without sizes there will be no schedule to compare
+        return None
+    if isinstance(answer := covered(job, job.offered, demanded, saves=False), Cover):
+        return answer
+    if not isinstance(answer := covered(job, job.offered, demanded, sure=True), Cover):
+        raise Refused("uncovered", job.original, answer)
+    job.cover = answer
+    return None
 
 
 def undecided(cover: Cover) -> tuple[Kernel, Rewriting, str] | None:

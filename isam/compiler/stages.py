@@ -59,11 +59,12 @@ def _normal(job: Job) -> None:
 def _cover(job: Job) -> None:
     """Chooses the instructions that carry out every statement; does the same for equivalent kernels offered beside."""
     from isam.compiler.emptied import emptied
-    from isam.compiler.judged import covered
+    from isam.compiler.judged import covered, plainly
     from isam.compiler.offers import Subject, equivalents, further
     from isam.compiler.required import required
     from isam.mapper.barred import NOTHING
     from isam.mapper.cover import cover
+    from isam.mapper.demand import Demand
 
     assert job.kernel is not None
     offered, demanded = job.system.compute, required(job.kernel, job.system, job.require)
@@ -76,16 +77,16 @@ def _cover(job: Job) -> None:
         raise Refused("uncovered", job.original, answer, emptied(job.original, job.sizes))
     offered = offered.without(_absent(job.system) - set(demanded))  # nothing equivalent is looked for with those
     job.cover, job.offered = answer, offered
-    barred = job.barred or NOTHING
+    demand = Demand(offered, demanded, barred=job.barred or NOTHING)
     subject = Subject(job.kernel, job.cover, job.system, offered)
 
     def covers(equivalent: Iterable[tuple[Step, ...]]) -> list[tuple[tuple[Step, ...], Any]]:
-        return [(ahead, job.deciding(cover, job.kernel, offered, job.trace, require=demanded, ahead=ahead,
-                                     barred=barred)) for ahead in equivalent]  # fmt: skip
+        return [(ahead, job.deciding(cover, job.kernel, demand, job.trace, ahead=ahead)) for ahead in equivalent]
 
     others = covers(equivalents(subject))
     others += covers(further(subject, [(steps, c) for steps, c in others if isinstance(c, Cover)]))
     job.others = tuple(o for _, o in others if isinstance(o, Cover))
+    job.plain = plainly(job, demanded)
 
 
 def _in_parts(cover: Cover) -> set[str]:

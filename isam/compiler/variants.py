@@ -46,8 +46,7 @@ class Variant:
 def select(job: Job) -> None:
     """Fills in the cover and the schedule. Raises :class:`Refused` where there is none."""
     assert job.cover is not None
-    plain = _plain(job)
-    covers = [c for c in (plain, job.cover, *job.others) if c is not None]
+    covers = [c for c in (job.plain, job.cover, *job.others) if c is not None]
     least = len(covers[0].steps)  # the first is the kernel as written; one that saves calls takes steps beyond that
     job.candidates = [Candidate(c, c.steps[: c.ahead or max(0, len(c.steps) - least)]) for c in covers]
     _compete(job)
@@ -72,25 +71,6 @@ def give_way(job: Job) -> bool:
 def gave_way(job: Job) -> bool:
     """Whether what is taken gave way when the decisions that are replayed were recorded."""
     return job.trace.ahead is not None and job.trace.ahead.point == "variant"
-
-
-def _plain(job: Job) -> Cover | None:
-    """Where steps were taken only because they may save calls: the cover without them, to be compared with in time, and
-    which they give way to where they are not proved."""
-    from isam.compiler.judged import covered
-    from isam.compiler.required import required
-
-    assert job.kernel is not None
-    assert job.cover is not None
-    if not job.cover.errors:
-        return None
-    demanded = required(job.kernel, job.system, job.require)
-    if isinstance(answer := covered(job, job.offered, demanded, saves=False), Cover):
-        return answer
-    if not isinstance(answer := covered(job, job.offered, demanded, sure=True), Cover):
-        raise Refused("uncovered", job.original, answer)
-    job.cover = answer
-    return None
 
 
 def _compete(job: Job) -> None:

@@ -19,6 +19,7 @@ from isam.ir.apart import axes_apart
 from isam.ir.dtype import ANY
 from isam.ir.kernel import Access, Buffer, Kernel, Literal, Statement, Sym
 from isam.ir.span import Span, span_of
+from isam.ir.sumform import SumForm
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,6 +253,12 @@ class Instruction:
     def fixed(self) -> tuple[tuple[str, int], ...]:
         """The axes of which every call takes one and the same number of elements, with that number."""
         return tuple((a, s.least) for a, s in sorted(self.spans.items()) if s.least == s.most)
+
+    @cached_property
+    def sum(self) -> SumForm | None:
+        """What it sums; None where nothing is added up. Of several sums the first."""
+        s = next((s for s in self.body.statements if s.accumulate), None)
+        return None if s is None else SumForm.of(s, self.spans, self.cost.issue)
 
     def sizes_of(self, extents: Mapping[str, float]) -> dict[str, float]:
         """Its sizes, from the extents of its axes where one runs over a size alone."""

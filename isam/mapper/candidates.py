@@ -129,7 +129,7 @@ class _Gathering:
     def match(self, instruction: Instruction, region: Sequence[int] | None) -> tuple[list[Candidate], list[Mapped]]:
         """Adds what the instruction can carry out in the region (None: anywhere). Returns that, and the mappings whose
         operands could not be laid out."""
-        key = sole(instruction) if region is None and not self.pricing.penalties else None
+        key = sole(instruction) if region is None else None
         if key is None:
             out, refused = self._look(instruction, region)
             self.add(out)

@@ -13,15 +13,14 @@ from typing import TYPE_CHECKING
 from isam.approach.choice import Choice, Trace
 from isam.classes import dataclass
 from isam.ir.dataflow import Level, Order, bits, levels, mask_of, order_of, ordered
-from isam.ir.instruction import Instruction
 from isam.ir.kernel import Kernel
 from isam.ir.mapping import Cover
 from isam.ir.mapping import Mapping as Mapped
 from isam.ir.spacing import TOGETHER, Spacing
 from isam.ir.table import spacing_of
-from isam.mapper.barred import NOTHING, Barred
 from isam.mapper.begun import beginning_there
 from isam.mapper.candidates import gather
+from isam.mapper.demand import Demand
 from isam.mapper.pricing import Candidate, Pricing
 from isam.mapper.selection import Price, Region, Selected, select, total
 from isam.mapper.uncovered import Uncovered, reports
@@ -63,45 +62,32 @@ class Offer:
 
 def cover(
     kernel: Kernel,
-    instructions: Sequence[Instruction],
+    demand: Demand,
     trace: Trace,
     *,
-    require: Sequence[str] = (),
-    penalties: Mapping[str, float] | None = None,
     search: bool = True,
     ahead: Sequence[Step] = (),
-    saves: bool = True,
-    barred: Barred = NOTHING,
 ) -> Cover | Uncovered:
     """Picks instructions for every statement of ``kernel``, or of an equivalent kernel that the search finds.
 
-    ``kernel``: in normal form, sizes given (recurrent trips may stay symbols). ``require``: names of instructions that
-    must be used. ``penalties``: factors on the price of instructions by name. ``search`` off: the kernel as it stands;
+    ``kernel``: in normal form, sizes given (recurrent trips may stay symbols). ``search`` off: the kernel as it stands;
     on, transforms are tried where a statement cannot be carried out or a product's temporary would be kept whole.
-    ``ahead``: steps that are taken before anything is looked at, ``saves``: steps that nothing asks for but that may
-    save calls (both with ``search``).
+    ``ahead``: steps that are taken before anything is looked at (with ``search``).
     Returns a falsy :class:`Uncovered` with the reports when some statement cannot be carried out.
     """
     if search:
         from isam.mapper.search import cover_with_search
 
-        return cover_with_search(kernel, instructions, trace, require=require, penalties=penalties, ahead=ahead,
-                                 saves=saves, barred=barred)  # fmt: skip
-    found = offer(kernel, instructions, require=require, penalties=penalties)
+        return cover_with_search(kernel, demand, trace, ahead=ahead)
+    found = offer(kernel, demand)
     return settle(found, trace) if isinstance(found, Offer) else found
 
 
-def offer(
-    kernel: Kernel,
-    instructions: Sequence[Instruction],
-    *,
-    require: Sequence[str] = (),
-    penalties: Mapping[str, float] | None = None,
-    remedies: bool = True,
-) -> Offer | Uncovered:
+def offer(kernel: Kernel, demand: Demand, *, remedies: bool = True) -> Offer | Uncovered:
     """The legal covers of a kernel, or why there are none (``remedies``: and what would do); chooses nothing."""
+    instructions, require = demand.instructions, demand.require
     order, spacing = order_of(kernel.statements), spacing_of(instructions)
-    gathered = gather(kernel, instructions, order, Pricing(kernel, penalties, spacing))
+    gathered = gather(kernel, instructions, order, Pricing(kernel, spacing))
     candidates = beginning_there(gathered.candidates, kernel, spacing.closed, require)
     found = _select_levels(kernel, candidates, order, frozenset(require))
     if isinstance(found, int):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -12,6 +12,7 @@ from isam.ir.kernel import Kernel
 from isam.ir.mapping import Mapping as Mapped
 from isam.ir.mismatch import Mismatch
 from isam.mapper.cover import Offer, offer
+from isam.mapper.demand import Demand
 from isam.mapper.filters import MIRROR
 from isam.mapper.laws import Laws
 from isam.mapper.match import BUDGET, normal, probe
@@ -38,17 +39,21 @@ def with_limits(m: Mismatch, instruction: Instruction | None) -> Mismatch:
 
 @dataclass(frozen=True)
 class Covered:
-    """Every statement of ``kernel``, the user's, or of one equal to it is carried out by some instruction; ``require``
-    names instructions that must take part."""
+    """Every statement of ``kernel``, the user's, or of one equal to it is carried out as it is demanded."""
 
     kernel: Kernel
-    instructions: Sequence[Instruction]
+    demand: Demand
     laws: Laws
-    require: Sequence[str] = ()
-    penalties: Mapping[str, float] | None = None
-    saves: bool = True
 
     shortest = False
+
+    @property
+    def saves(self) -> bool:
+        return self.demand.saves
+
+    @property
+    def instructions(self) -> Sequence[Instruction]:
+        return self.demand.instructions
 
     @cached_property
     def _by_name(self) -> dict[str, Instruction]:
@@ -58,7 +63,7 @@ class Covered:
         shown = kernel is self.kernel  # only the report about the user's own kernel will be read
         if not shown:
             follow(kernel, self.kernel)
-        found = offer(kernel, self.instructions, require=self.require, penalties=self.penalties, remedies=shown)
+        found = offer(kernel, self.demand, remedies=shown)
         if isinstance(found, Offer):
             asks = tuple(self._limited(wasted(found, self.instructions)))
             return Look(found, True, found.price, asks=asks, grows=False)

@@ -84,9 +84,8 @@ def _parts(own: str, extent: int, tile: int) -> list[tuple[str, int, float]]:
 class Pricing:
     """Prices mappings of one kernel."""
 
-    def __init__(self, kernel: Kernel, penalties: Mapping[str, float] | None = None, spacing: Spacing = TOGETHER):
+    def __init__(self, kernel: Kernel, spacing: Spacing = TOGETHER):
         self.kernel, self.spacing = kernel, spacing
-        self.penalties = penalties or {}
         self._strides: dict[str, list[int]] = {}
         self._extents: dict[tuple[int, ...], dict[str, int]] = {}  # by statements
         self._taken: dict[tuple[str, tuple[tuple[str, str], ...], tuple[int, ...]], dict[str, int]] = {}  # see ``tile``
@@ -147,8 +146,7 @@ class Pricing:
                     scattered = SCATTERED * min(calls, tiles) / beside  # a sum's result is written when it is done
         slots = 1.0 + self._cycles(mapping, tile)
         calls = (calls + scattered) * slots + packing
-        weight = self.penalties.get(mapping.instruction.name, 1.0) * self.trips[mapping.statements[0]]
-        weight *= AHEAD if written <= self.ahead else 1.0
+        weight = self.trips[mapping.statements[0]] * (AHEAD if written <= self.ahead else 1.0)
         return Candidate(mapping, mask_of(mapping.statements), calls * weight, touched * weight)
 
     def _cycles(self, mapping: Mapped, tile: Mapping[str, int]) -> float:

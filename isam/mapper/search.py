@@ -6,7 +6,7 @@ can be used. Both walk the same space (`space.py`) towards their goal (`goals.py
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import field, replace
 from typing import Generic, TypeVar
 
@@ -17,8 +17,8 @@ from isam.ir.kernel import Kernel
 from isam.ir.mapping import Cover, Rewriting
 from isam.ir.mapping import Mapping as Mapped
 from isam.ir.mismatch import Mismatch
-from isam.mapper.barred import NOTHING, Barred
 from isam.mapper.cover import Offer, settle
+from isam.mapper.demand import Demand
 from isam.mapper.goals import Covered, Used
 from isam.mapper.laws import SHIPPED, Laws
 from isam.mapper.match import BUDGET, normal
@@ -114,27 +114,20 @@ class Reached:
 
 def find(
     kernel: Kernel,
-    instructions: Sequence[Instruction],
+    demand: Demand,
     trace: Trace,
     budget: Budget | None = None,
-    *,
-    require: Sequence[str] = (),
-    penalties: Mapping[str, float] | None = None,
-    transforms: Sequence[Transform] = DEFAULT,
-    saves: bool = True,
-    barred: Barred = NOTHING,
 ) -> SearchResult[Offer]:
-    """Searches for kernels equivalent to ``kernel`` that the instructions can carry out. The result is a set of paths,
-    cheapest first; every step taken is a decision on the trace, with the mismatch that asked for it or (``saves``) what
-    it may save. Steps ``barred`` are not taken."""
-    laws = Laws.of(transforms)
-    goal = Covered(kernel, instructions, laws, require, penalties, saves)
-    done = explore(kernel, goal, trace, budget or Budget(), laws, laws.without(ON_DEMAND), barred=barred)
+    """Searches for kernels equivalent to ``kernel`` that can be carried out as demanded. The result is a set of paths,
+    cheapest first; every step taken is a decision on the trace, with the mismatch that asked for it or what it may
+    save."""
+    goal = Covered(kernel, demand, DEFAULT)
+    done = explore(kernel, goal, trace, budget or Budget(), DEFAULT, DEFAULT.without(ON_DEMAND), barred=demand.barred)
     paths = [Path(s.kernel, s.steps, s.back, s.look.found, s.look.price) for s in done.states
              if isinstance(s.look.found, Offer)]  # fmt: skip
     paths.sort(key=lambda p: (p.price, len(p.steps)))
     first = done.states[0].look.found
-    report = _with_nearest(first, done, instructions) if isinstance(first, Uncovered) and not paths else None
+    report = _with_nearest(first, done, demand.instructions) if isinstance(first, Uncovered) and not paths else None
     return SearchResult(tuple(paths), done.blind_expansions, len(done.states), done.complete, report, trace, done.ended)
 
 
@@ -187,15 +180,10 @@ def _shortest(done: Outcome[tuple[Mapped, ...]]) -> tuple[Path[tuple[Mapped, ...
 
 def cover_with_search(
     kernel: Kernel,
-    instructions: Sequence[Instruction],
+    demand: Demand,
     trace: Trace,
     *,
-    require: Sequence[str] = (),
-    penalties: Mapping[str, float] | None = None,
-    budget: Budget | None = None,
     ahead: Sequence[Step] = (),
-    saves: bool = True,
-    barred: Barred = NOTHING,
 ) -> Cover | Uncovered:
     """A cover of ``kernel`` or of an equivalent kernel that the search finds; ``steps`` and ``back`` of the cover tell.
 
@@ -207,12 +195,11 @@ def cover_with_search(
         rewrite = taken(s.transform, kernel, s.site)
         kernel, back = rewrite.kernel, back.then(rewrite.back)
         follow(kernel, original)
-    result = find(kernel, instructions, trace, budget, require=require, penalties=penalties, saves=saves,
-                  barred=barred)  # fmt: skip
+    result = find(kernel, demand, trace)
     if not result.paths:
         assert result.uncovered is not None
         notes = {"states": result.states, "blind expansions": result.blind_expansions, "complete": result.complete}
-        return replace(result.uncovered, notes=notes, undecided=barred.why)
+        return replace(result.uncovered, notes=notes, undecided=demand.barred.why)
     path = result.paths[0]
     if len(result.paths) > 1:
         costs = [p.price[0] for p in result.paths]

@@ -30,7 +30,7 @@ F = TypeVar("F")
 INEXACT = ("reassociates", "rounding", "finite")  # what every algorithm with fewer multiplications uses
 LARGE = 1 << 20  # multiplications of a sum: with fewer no other algorithm is looked for
 Rank = tuple[float, ...]
-Demand = tuple[object, ...]
+Asked = tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class Goal(Protocol[F]):
 @dataclass(frozen=True, eq=False)
 class State(Generic[F]):
     """A kernel looked at. ``parent``: the number of the state it was made from; ``steps`` lead to it from the user's
-    kernel, ``back`` leads to the user's names. ``demands``: what laws that grow were asked for on the way."""
+    kernel, ``back`` leads to the user's names. ``asked``: what laws that grow were asked for on the way."""
 
     number: int
     parent: int | None
@@ -117,7 +117,7 @@ class State(Generic[F]):
     steps: tuple[Step, ...]
     back: Correspondence
     look: Look[F]
-    demands: frozenset[Demand] = frozenset()
+    asked: frozenset[Asked] = frozenset()
 
     @property
     def solved(self) -> bool:
@@ -155,7 +155,7 @@ class Outcome(Generic[F]):
     ended: str
 
 
-def demand_of(step: Step, back: Correspondence) -> Demand | None:
+def asked_by(step: Step, back: Correspondence) -> Asked | None:
     """What a law that grows is asked for, in terms that survive its answer: on one path it answers a demand once, or
     it would answer its own result for ever (an axis of one element beside another)."""
     m = step.because
@@ -232,10 +232,10 @@ class _Walk(Generic[F]):
         if known is not None and len(known.steps) <= len(steps):
             return
         look = self.look(kernel, back, first=parent is None) if known is None else known.look
-        number, demands = (None, frozenset[Demand]()) if parent is None else (parent.number, parent.demands)
-        asked = demand_of(steps[-1], parent.back) if parent is not None else None
-        demands = demands if asked is None else demands | {asked}
-        state = self.known[key] = State(len(self.states), number, kernel, steps, back, look, demands)
+        number, before = (None, frozenset[Asked]()) if parent is None else (parent.number, parent.asked)
+        asked = asked_by(steps[-1], parent.back) if parent is not None else None
+        before = before if asked is None else before | {asked}
+        state = self.known[key] = State(len(self.states), number, kernel, steps, back, look, before)
         self.states.append(state)
         if known is not None:  # by a shorter path: the old one is of no use any more
             self.frontier = [e for e in self.frontier if e[2].state is not known]
@@ -260,11 +260,11 @@ class _Walk(Generic[F]):
 
     def queue(self, state: State[F], steps: Iterator[Step]) -> None:
         if len(state.steps) >= self.budget.depth:
-            if not state.solved and any(demand_of(s, state.back) not in state.demands for s in steps):
+            if not state.solved and any(asked_by(s, state.back) not in state.asked for s in steps):
                 self.cut = self.cut or "depth"
             return
         for step in steps:
-            if demand_of(step, state.back) in state.demands:
+            if asked_by(step, state.back) in state.asked:
                 continue
             if self.barred and self.barred.stops(state.kernel, step.transform.law, str(step.site)):
                 continue

@@ -174,6 +174,15 @@ class _Check:
         if m.lane is not None and (not fits or m.lane < 1 or m.lane & (m.lane - 1)):
             self.faults.add("system-memory", f"the lanes of '{m.name}' cannot have {m.lane} B", m.loc,
                             "'lane' is of a counted memory with 'lanes', which fit its cells together")  # fmt: skip
+        other = self.s.memories.get(m.shares)
+        if m.masks and not (m.kind == COUNTED and m.lanes):
+            self.faults.add("system-memory", f"'{m.name}' has no lanes that masks could choose among",
+                            self.at("memory", m.name, "masks", otherwise=m.loc),
+                            "'masks' is of a counted memory with 'lanes'")  # fmt: skip
+        elif other is not None and other.masks != m.masks:
+            what = f"the registers of '{m.name}' and '{m.shares}' are the same, and have different masks"
+            self.faults.add("system-memory", what, self.at("memory", m.name, "masks", otherwise=m.loc),
+                            f"write 'masks: {other.masks or m.masks}' at both")  # fmt: skip
         at = self.at("memory", m.name, "shares", otherwise=m.loc)
         if m.shares and self.known("memory", m.shares, at):
             other = self.s.memories[m.shares]

@@ -18,6 +18,7 @@ from isam.system.groups import Cluster, Link, Mesh, Ports, Register, Replica
 
 ANY_NUMBER = Ports()
 MANAGED, COUNTED, CACHED = "managed", "counted", "cached"
+LOADS, ALL = "loads", "all"  # what registers do under masks
 SEMANTICS_ONLY = "none"  # the back end of a description that says what instructions do, not how they are written
 
 
@@ -29,6 +30,8 @@ class Memory:
 
     ``capacity`` in bytes. ``home``: arguments live here. An operand in a cell memory occupies whole cells. ``lanes``:
     how many elements a register of a counted memory is for, whatever their type (None: as many as its bytes hold).
+    ``masks``: what is done to some of the lanes under a mask, LOADS (of elements of four bytes and more that lie
+    together) or ALL (loads, stores, gathers, scatters, of any elements); '' nothing.
     ``lane``: bytes of a lane that holds a group, as many elements of an operand's last dimension as fit (None: one).
     ``shares``: the counted memory whose registers these are, too: what plans put into both has to fit together.
     ``ports``: how many operands of one call it serves. ``row``: of bytes that are addressed by rows: an operand begins
@@ -50,6 +53,7 @@ class Memory:
     lane: int | None = None
     shares: str = ""
     bandwidth: float | None = None
+    masks: str = ""
     loc: Loc = field(default=NOWHERE, compare=False)
 
     @property

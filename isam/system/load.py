@@ -236,7 +236,7 @@ class _Build:
         if "shares" in v:
             self.marks["memory", e.name, "shares"] = v["shares"].loc
         self.marks["memory", e.name, "of"] = v["of"].loc if "of" in v else e.key.loc
-        for key in ("align", "bandwidth"):
+        for key in ("align", "bandwidth", "masks"):
             if isinstance(e.node, Mapping) and (stated := e.node.get(key)) is not None:
                 self.marks["memory", e.name, key] = stated.loc
         kind = v["kind"].text
@@ -253,7 +253,8 @@ class _Build:
                       v.get("align") or 1,
                       cells, cell, v.get("home", False), v["of"].text if "of" in v else "", v.get("lanes"),
                       read_ports(v.get("ports", {}), e.key.loc, self.faults), row, v.get("lane"),
-                      v["shares"].text if "shares" in v else "", v.get("bandwidth"), e.key.loc)  # fmt: skip
+                      v["shares"].text if "shares" in v else "", v.get("bandwidth"),
+                      v["masks"].text if "masks" in v else "", e.key.loc)  # fmt: skip
 
     def _sizes(self, e: Entry) -> None:
         """Tells that a memory says its size in no way, in half of one, or in two, which may be in two files."""

@@ -36,6 +36,9 @@ MEMORY: Table = {
     "cells": Field("count", "number of cells; an operand occupies whole cells"),
     "cell": Field("bytes", "size of one cell"),
     "lanes": Field("count", "elements that a register of a counted memory is for, whatever their type"),
+    "masks": Field("word", "what registers with lanes do under masks: loads (of some elements of four bytes and more), "
+                   "or all (loads, stores, gathers, scatters, of some of any); absent: nothing", False,
+                   ("loads", "all")),
     "lane": Field("bytes", "of a lane that holds as many elements of an operand's last dimension as fit, not one"),
     "shares": Field("word", "the counted memory whose registers these are, too"),
     "align": Field("alignment", "addresses are multiples of this, a power of two"),

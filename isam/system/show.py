@@ -117,6 +117,7 @@ def _homes(system: System, i: Instruction) -> list[str]:
 def _memory(m: Memory) -> list[str]:
     notes = ["home"] if m.home else []
     notes += [f"rows of {bytes_text(m.row)}"] if m.row else []
+    notes += [f"masks {m.masks}"] if m.masks else []
     notes += [f"in front of {m.of}"] if m.of else []
     notes += [f"read at {m.bandwidth / 1e9:g} GB/s"] if m.bandwidth else []
     notes += [f"at most {n} {does} per call" for n, does in ((m.ports.read, "read"), (m.ports.write, "written"))

@@ -18,7 +18,7 @@ from typing import Any
 
 from isam.classes import dataclass
 from isam.codegen.llvm.irtext import ELEMENT, Function, Module, vector
-from isam.codegen.llvm.lanes import lane_of, lanes_of, snippets_of
+from isam.codegen.llvm.lanes import lane_of, snippets_of, vector_of
 from isam.codegen.llvm.template import Setting, expand
 from isam.codegen.llvm.tiles import Addressed
 from isam.diagnostics import fail
@@ -72,7 +72,7 @@ class Calibration:
             raise fail("calibrate-backend", f"'{system.name}' has no code that runs here", hint="calibrate 'host'")
         demand(system)
         self.times = times
-        self.system, self.lanes, self.lane = system, lanes_of(system), lane_of(system)
+        self.system, self.vector, self.lane = system, vector_of(system), lane_of(system)
         self.known: dict[str, float] = {}  # cycles by code: many instructions are the same to a CPU
         self.snippets = snippets_of(system)
         self.part = 64 if "avx512f" in features() else 32 if "avx" in features() else 16  # bytes of a register
@@ -123,7 +123,7 @@ class Calibration:
     def _part(self, lanes: int) -> Calibration:
         """The machine as if its registers had so many lanes: what narrow forms are carried out on."""
         part = copy(self)
-        part.lanes = lanes
+        part.vector = replace(self.vector, count=lanes)
         memories = {n: replace(m, lanes=m.lanes and lanes) for n, m in self.system.memories.items()}
         part.system = replace(self.system, memories=memories)
         return part
@@ -157,7 +157,7 @@ class Calibration:
 
     def _setting(self, i: Instruction) -> Setting:
         sizes = {s.name: s.hi or 1 for s in i.syms}
-        return Setting(self.lanes, self.snippets, sizes, {}, self.lane)
+        return Setting(self.vector, self.snippets, sizes, {}, self.lane)
 
     def _given(self, fn: Function, i: Instruction, b: Buffer, number: int) -> str:
         """An operand of random numbers."""
@@ -245,15 +245,15 @@ class Calibration:
         fn = _function(module)
         dtype, i = "f32", self.system.instructions[move]
         operands = {b.role in ("out", "inout"): b for b in i.body.arguments}
-        type_, width = vector(dtype, self.lanes), self.lanes * size_of(dtype)
+        type_, width = vector(dtype, self.vector.count), self.vector.count * size_of(dtype)
         value = fn.op(f"load {type_}, ptr %in, align 4")
         loop = _Loop(fn, ["i64"], ["0"])
         at = loop.carried[0]
         for k in range(self.part * COPIES // width):
             pointer = fn.gep(fn.gep("%in", at), k * width)
-            far = {operands[move == "store"].name: Addressed(pointer, dtype, (self.lanes,), (size_of(dtype),))}
+            far = {operands[move == "store"].name: Addressed(pointer, dtype, (self.vector.count,), (size_of(dtype),))}
             near = operands[move != "store"].name
-            setting = Setting(self.lanes, self.snippets, {s.name: self.lanes for s in i.syms}, far)
+            setting = Setting(self.vector, self.snippets, {s.name: self.vector.count for s in i.syms}, far)
             names = {n: t.pointer for n, t in far.items()} | ({near: value} if move == "store" else {})
             made = expand(fn, str(i.emission["llvm"]), names, setting)
             if move == "load":

@@ -9,6 +9,7 @@ from isam.approach.choice import Approach, Trace
 from isam.ir.normal import normal_form
 from isam.ir.text import parse, parse_instruction
 from isam.mapper.cover import cover
+from isam.mapper.demand import Demand
 from isam.mapper.search import find, reach
 from isam.transforms import ALL
 from tests.laws.judges import same
@@ -154,8 +155,8 @@ def test_a_law_makes_an_instruction_usable(name):
 def test_a_law_is_chosen_because_of_a_mismatch(name):
     given, instructions = CHOSEN[name]
     law = LAWS[name.split(" ")[0]]
-    assert not cover(given, instructions, Trace(Approach()), search=False)
-    found = find(given, instructions, Trace(Approach()))
+    assert not cover(given, Demand(instructions), Trace(Approach()), search=False)
+    found = find(given, Demand(instructions), Trace(Approach()))
     assert found.paths, found.uncovered
     assert found.blind_expansions == 0
     path = next(p for p in found.paths if law in [_named(s.transform.law) for s in p.steps])

@@ -9,6 +9,7 @@ from isam.ir import oracle
 from isam.ir.normal import normal_form
 from isam.ir.text import parse
 from isam.mapper.cover import cover
+from isam.mapper.demand import Demand
 from isam.mapper.search import find
 from isam.system.load import load_system
 
@@ -39,14 +40,14 @@ BILINEAR = """kernel chain()
 def test_the_sum_is_factored_although_it_could_be_carried_out_as_written(text, system):
     kernel = normal_form(parse(text))
     offered = load_system(system).compute
-    plain = cover(kernel, offered, Trace(Approach()), search=False)
+    plain = cover(kernel, Demand(offered), Trace(Approach()), search=False)
     assert plain
-    result = find(kernel, offered, Trace(Approach()))
+    result = find(kernel, Demand(offered), Trace(Approach()))
     assert result.blind_expansions == 0
     best, written = result.paths[0], next(p for p in result.paths if not p.steps)
     assert [s.transform.law for s in best.steps] == ["factor"]
     assert best.steps[0].because.kind == "operation"
     assert best.found.price < written.found.price
-    c = cover(kernel, offered, Trace(Approach()))
+    c = cover(kernel, Demand(offered), Trace(Approach()))
     assert oracle.equal(kernel, c.kernel, {}, 4)
     assert c.notes["numerics"] == ["reassociates", "rounding"]

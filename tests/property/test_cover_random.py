@@ -14,6 +14,7 @@ from isam.ir import oracle
 from isam.ir.kernel import Item, Kernel, Recurrence
 from isam.ir.normal import normal_form
 from isam.mapper.cover import cover, offer
+from isam.mapper.demand import Demand
 from isam.mapper.search import cover_with_search
 from isam.system.load import load_system
 from isam.transforms import ALL
@@ -55,7 +56,7 @@ def in_order(kernel: Kernel, mappings) -> Kernel:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_cover_has_every_statement_once_in_an_order_that_keeps_the_meaning(seed):
     kernel = concrete(seed)
-    c = cover(kernel, machine(), Trace(Approach()), search=False)
+    c = cover(kernel, Demand(machine()), Trace(Approach()), search=False)
     assert c, f"{c}\n{show(kernel, {})}"
     numbers = [i for m in c.mappings for i in m.statements]
     assert sorted(numbers) == list(range(len(kernel.statements)))
@@ -65,10 +66,10 @@ def test_a_cover_has_every_statement_once_in_an_order_that_keeps_the_meaning(see
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_search_never_changes_the_meaning_and_never_pays_more(seed):
     kernel = concrete(seed)
-    c = cover_with_search(kernel, machine(), Trace(Approach()))
+    c = cover_with_search(kernel, Demand(machine()), Trace(Approach()))
     assert c
     assert oracle.equal(kernel, c.kernel, {}, seed), show(kernel, {})
-    plain = offer(kernel, machine())
+    plain = offer(kernel, Demand(machine()))
     assert c.notes["calls"] <= plain.price[0]
 
 

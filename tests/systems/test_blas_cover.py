@@ -10,6 +10,7 @@ from isam.ir import oracle
 from isam.ir.normal import normal_form
 from isam.ir.text import parse
 from isam.mapper.cover import cover
+from isam.mapper.demand import Demand
 from isam.mapper.pricing import Pricing
 from isam.system.load import load_system
 
@@ -40,7 +41,7 @@ def kernel(text: str, st: int, r: int, c: int = 24, k: int = 40, h: int = 9, w: 
 
 def product(text: str, st: int, r: int):
     k = normal_form(kernel(text, st, r))
-    c = cover(k, load_system("blas").compute, Trace(Approach()))
+    c = cover(k, Demand(load_system("blas").compute), Trace(Approach()))
     assert c, c
     assert c.steps == ()
     (m,) = [m for m in c.mappings if "gemm" in m.instruction.name]
@@ -81,7 +82,7 @@ def test_a_transposed_product_takes_the_routine_that_reads_it_so():
     c[i, j] += a[i, k] * b[j, k]
 """
     k = parse(text)
-    c = cover(k, load_system("blas").compute, Trace(Approach()))
+    c = cover(k, Demand(load_system("blas").compute), Trace(Approach()))
     (m,) = [m for m in c.mappings if "gemm" in m.instruction.name]
     assert m.instruction.name == "sgemm_nt_new"
     assert oracle.equal(k, c.kernel, {}, 1)
@@ -97,6 +98,6 @@ def test_a_matrix_product_is_one_call():
   forall i < 24, j < 56, k < 40
     c[i, j] += a[i, k] * b[k, j]
 """
-    c = cover(parse(text), load_system("blas").compute, Trace(Approach()))
+    c = cover(parse(text), Demand(load_system("blas").compute), Trace(Approach()))
     assert [m.instruction.name for m in c.mappings] == ["dgemm_nn_new"]
     assert not c.mappings[0].outer

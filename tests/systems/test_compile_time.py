@@ -20,6 +20,7 @@ from isam.ir.mapping import Cover
 from isam.ir.normal import normal_form
 from isam.ir.text import parse_kernel
 from isam.mapper.cover import cover
+from isam.mapper.demand import Demand
 from isam.system.load import load_system
 from tests.clock import pace, quickest
 
@@ -85,7 +86,7 @@ def test_a_program_of_500_statements_is_mapped_within_seconds() -> None:
     kernel = normal_form(program(500, 7))
     assert len(kernel.statements) == 500
     found: list[object] = []
-    took = quickest(lambda: found.append(cover(kernel, host.compute, Trace(Greedy()))), 3.0)
+    took = quickest(lambda: found.append(cover(kernel, Demand(host.compute), Trace(Greedy()))), 3.0)
     assert isinstance(found[-1], Cover)
     assert sorted(s for m in found[-1].mappings for s in m.statements) == list(range(500))
     assert took < 3.0

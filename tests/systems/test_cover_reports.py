@@ -9,6 +9,7 @@ from isam.approach.choice import Approach, Trace
 from isam.ir.normal import normal_form
 from isam.ir.text import parse, parse_file, parse_instruction, print_kernel
 from isam.mapper.cover import cover
+from isam.mapper.demand import Demand
 from isam.system.load import load_system
 from isam.system.numerics import contradictions
 from tests.clock import quickest
@@ -23,7 +24,7 @@ def surface(name: str, **sizes: int):
 
 def test_tiny_says_that_it_cannot_zero_c_and_what_would_do():
     offered = load_system("tiny").compute
-    no = cover(surface("matmul", M=8, N=8, K=8), offered, Trace(Approach()))
+    no = cover(surface("matmul", M=8, N=8, K=8), Demand(offered), Trace(Approach()))
     assert not no
     assert [g.statement for g in no.gaps] == [0]
     text = str(no)
@@ -34,7 +35,7 @@ def test_tiny_says_that_it_cannot_zero_c_and_what_would_do():
     assert "D[i, j] = 0" in str(fill.body)
     assert "D[i, j] = A[]" in str(from_scalar.body)
     for remedy in (fill, from_scalar):  # what is suggested is true
-        c = cover(surface("matmul", M=8, N=8, K=8), [*offered, remedy], Trace(Approach()))
+        c = cover(surface("matmul", M=8, N=8, K=8), Demand([*offered, remedy]), Trace(Approach()))
         assert {m.instruction.name for m in c.mappings} == {"mm4", remedy.name}
 
 
@@ -42,7 +43,7 @@ def test_remedies_print_as_instructions_that_parse_back():
     offered = load_system("tiny").compute
     cases = {"softmax": {"M": 4, "N": 5}, "conv2d": dict.fromkeys("NCHWKRS", 3), "rnn": {"B": 2, "X": 3, "H": 4}}
     for name, sizes in cases.items():
-        no = cover(surface(name, **sizes), offered, Trace(Approach()))
+        no = cover(surface(name, **sizes), Demand(offered), Trace(Approach()))
         assert not no
         for gap in no.gaps:
             assert gap.remedies
@@ -77,7 +78,7 @@ def test_a_program_of_hundreds_of_statements_is_covered_exactly_and_soon():
     kernel = program(400, 3)
     offered = load_system("toy").compute
     made = []
-    assert quickest(lambda: made.append(cover(kernel, offered, Trace(Approach()))), 15.0, tries=2) < 15.0
+    assert quickest(lambda: made.append(cover(kernel, Demand(offered), Trace(Approach()))), 15.0, tries=2) < 15.0
     c = made[0]
     assert sorted(i for m in c.mappings for i in m.statements) == list(range(len(kernel.statements)))
     assert c.gap is None

@@ -12,6 +12,7 @@ from isam.ir.normal import normal_form
 from isam.ir.text import parse
 from isam.ir.verify import verify
 from isam.mapper.cover import cover
+from isam.mapper.demand import Demand
 from isam.system.load import load_system
 
 BINARY = {"add": "{a} + {b}", "sub": "{a} - {b}", "mul": "{a} * {b}", "div": "{a} / {b}", "max": "max({a}, {b})",
@@ -48,7 +49,7 @@ def test_every_operation_has_an_instruction(dtype: str) -> None:
             if k is None:
                 continue
             asked += 1
-            if not isinstance(cover(k, system.compute, Trace(Approach())), Cover):
+            if not isinstance(cover(k, Demand(system.compute), Trace(Approach())), Cover):
                 missing.append(f"{operation} {form} of {dtype}")
     assert not missing
     assert asked >= (30 if dtype == "bool" else 50)

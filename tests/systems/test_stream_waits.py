@@ -183,7 +183,10 @@ def test_every_order_that_the_text_allows_is_right(made: Schedule, expanded: boo
 def test_without_one_of_its_waits_some_order_is_wrong(made: Schedule) -> None:
     """Of those for results of other units: others are for room, or follow from those."""
     text = stream(made)
-    for line in sorted({m[0] for m in re.finditer(r"wait (?:vec, ld|st, vec), \d+\n", text)}):
+    waits = sorted({m[0] for m in re.finditer(r"wait (?:vec, ld|st, vec), \d+\n", text)})
+    assert sum(w.startswith("wait vec, ld") for w in waits) >= 1
+    assert sum(w.startswith("wait st, vec") for w in waits) >= 5
+    for line in waits:
         assert not all(results(text.replace(line, ""), range(20))), line
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from isam.compiler.offers.again import made_again
-from isam.compiler.offers.subject import across_lanes
 from isam.ir.text import parse_kernel
 from isam.schedule.tree import Schedule
 from isam.transforms.law import NoSite, Site
 from isam.transforms.statements import Duplicate
 from tests.laws.judges import same
 from tests.pipeline import compiled, judge, simulated
+from tests.subjects import covered
 
 CENTRED = """kernel centred(M, N)
   in  X: f32[M, N]
@@ -35,7 +35,7 @@ def steps(text: str, sizes: dict[str, int]) -> tuple:
     system = simulated("host-avx512")
     job = compiled(parse_kernel(text), sizes, system)
     plain = next(c.cover for c in job.candidates if not c.ahead)
-    return made_again(plain.kernel, plain, across_lanes(plain), system)
+    return made_again(covered(plain, system))[0]
 
 
 def test_values_read_before_and_after_a_sum_over_them_are_made_twice():

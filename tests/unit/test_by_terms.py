@@ -8,6 +8,7 @@ from isam.compiler.offers.by_terms import each_term
 from isam.ir.normal import normal_form
 from isam.ir.text import parse_kernel
 from tests.pipeline import compiled, judge, simulated
+from tests.subjects import uncovered
 
 GATES = """kernel gates(M, N, K)
   in    x: f32[M, K]
@@ -99,18 +100,18 @@ def test_what_is_subtracted_together_is_apart_too(sizes: dict[str, int]) -> None
 def test_a_permission_is_needed() -> None:
     """Terms are not added up in another order where the kernel does not say that they may be."""
     exact = GATES.replace("out   y: f32[M, N]", "out   y: f32[M, N]\n  permits nothing")
-    assert any(each_term(parse_kernel(GATES).with_sizes(SIZES)))
-    assert not any(each_term(parse_kernel(exact).with_sizes(SIZES)))
+    assert any(each_term(uncovered(parse_kernel(GATES).with_sizes(SIZES))))
+    assert not any(each_term(uncovered(parse_kernel(exact).with_sizes(SIZES))))
 
 
 def test_each_of_three() -> None:
-    (steps,) = each_term(parse_kernel(THREE).with_sizes({"M": 4, "K": 9}))
+    (steps,) = each_term(uncovered(parse_kernel(THREE).with_sizes({"M": 4, "K": 9})))
     assert len(steps) == 2
 
 
 def test_what_has_no_product_stays() -> None:
     text = THREE.replace("a[i, k] * b[i, k] + a[i, k] - b[i, k]", "a[i, k] + b[i, k]")
-    assert not any(each_term(parse_kernel(text).with_sizes({"M": 4, "K": 9})))
+    assert not any(each_term(uncovered(parse_kernel(text).with_sizes({"M": 4, "K": 9}))))
 
 
 LESS = """kernel less(M, N, K)
@@ -176,7 +177,7 @@ def test_what_lies_as_it_is_made_stays(what: str) -> None:
     """And so does what is made of what lies along different axes."""
     square = {"M": 16, "N": 16, "K": 16}
     text = LESS.format("f32", "f32", what)
-    assert len(list(each_term(normal_form(parse_kernel(text).with_sizes(square))))) == 1
+    assert len(list(each_term(uncovered(normal_form(parse_kernel(text).with_sizes(square)))))) == 1
 
 
 def test_panels_are_made_of_the_factors_of_every_product() -> None:

@@ -11,6 +11,7 @@ from isam.compiler.stages import new_job, run_stages
 from isam.ir.text import parse_kernel
 from isam.system.load import load_system
 from tests.pipeline import compiled, judge, simulated
+from tests.subjects import of_job
 
 PRODUCT = """kernel p(M, N, K)
   in    A: {a}[M, K]
@@ -97,7 +98,7 @@ def test_a_factor_that_is_added_to_twice_is_expanded_twice():
 def test_elsewhere_products_stay_as_they_are(system, pair):
     a, b = pair
     job = made(PRODUCT.format(a=a, b=b, role="const"), system=system)
-    assert not list(expanded(job.kernel, job.cover, job.offered))
+    assert not list(expanded(of_job(job)))
     assert not any(s.startswith(("rebase", "expand")) for s in job.cover.steps)
 
 

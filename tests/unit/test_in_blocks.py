@@ -16,6 +16,7 @@ from isam.ir.text import parse_kernel
 from isam.system.graph import System
 from isam.system.load import load_system
 from tests.pipeline import compiled, judge, simulated
+from tests.subjects import uncovered
 
 AHEAD = """kernel ahead(T, B, X, H)
   in    x: {t}[T, B, X]
@@ -63,7 +64,7 @@ def narrow(system: System) -> System:
 
 
 def offered(text: str, sizes: dict[str, int]) -> list[str]:
-    steps = in_blocks(parse_kernel(text).with_sizes(sizes), simulated("host-avx512"))
+    (steps,) = in_blocks(uncovered(parse_kernel(text).with_sizes(sizes)))
     return [f"{s.transform.law} {s.site.get('steps') or ''}".strip() for s in steps]
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from isam.compiler.offers.longer import longer_row
-from isam.compiler.offers.subject import unfilled
+from isam.compiler.offers.longer import longer_rows
 from isam.ir.text import parse_kernel
 from tests.pipeline import compiled, judge, simulated
+from tests.subjects import of_job
 
 BYTES = """kernel bytes(H, W, C, K, S)
   in    x: u8[H, W + S - 1, C]
@@ -45,6 +45,6 @@ def test_taps_and_channels_become_one_row():
 @pytest.mark.parametrize(("text", "c", "tried"), [(BYTES, 4, 0), (BYTES, 8, 0), (BYTES, 37, 0), (APART, 3, 1)])
 def test_rows_that_are_full_or_do_not_lie_in_a_row_stay(text, c, tried):
     job = made(text, c)
-    found = list(unfilled(job.kernel, job.cover))
-    assert len(found) == tried
-    assert not any(longer_row(job.kernel, *f) for f in found)
+    of = of_job(job)
+    assert len(list(of.unfilled)) == tried
+    assert not any(longer_rows(of))

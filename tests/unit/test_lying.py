@@ -11,6 +11,7 @@ from isam.compiler.offers.lying import alike_last, longest_last
 from isam.compiler.offers.partial import in_lanes
 from isam.ir.text import parse_kernel
 from tests.pipeline import compiled, judge, simulated
+from tests.subjects import summed
 
 SUMS = """kernel sums(H, W, C)
   in  x: u8[H, W + C - 1]
@@ -150,5 +151,5 @@ def test_partial_sums_go_on_from_kernels_without_them():
     permuted = next(c.cover for c in job.candidates if len(c.ahead) == 1)
     assert [*further(subject, [(steps, permuted)])]
     partial = next(c.cover for c in job.candidates if "nest-sum" in "".join(c.ahead))
-    nested = in_lanes(permuted.kernel, {"y": 16})
+    nested = in_lanes(summed(permuted.kernel, {"y": 16}))
     assert not [*further(subject, [((*steps, *nested), partial)])]

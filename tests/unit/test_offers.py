@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
+import sys
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -60,17 +63,27 @@ def test_what_is_offered_for_a_kernel(text: str, sizes: dict[str, int], laws: di
     assert list(equivalents(of)) == list(found.values())
 
 
-def test_only_what_comes_into_question_is_asked(monkeypatch: pytest.MonkeyPatch):
-    def refused(of: Subject) -> Any:
-        raise AssertionError
+def test_what_offers_has_the_type_that_the_table_takes():
+    """The table names it by words; each module is checked for what it says itself."""
+    for o in OFFERS:
+        module, _, function = o.by.partition(".")
+        offer = getattr(import_module(f"isam.compiler.offers.{module}"), function)
+        said = inspect.signature(offer)
+        wrapped = hasattr(offer, "__wrapped__")  # by `one`, which takes what makes the steps to one kernel
+        assert [(p.name, p.annotation) for p in said.parameters.values()] == [("of", "Subject")], o.by
+        assert said.return_annotation == ("Steps" if wrapped else "Iterator[Steps]"), o.by
 
+
+def test_only_what_comes_into_question_is_asked(monkeypatch: pytest.MonkeyPatch):
     of = subject(WIDE, {"M": 8, "N": 64})
     one, other = (SimpleNamespace(transform=SimpleNamespace(law="a"), site=n) for n in (1, 2))
     steps: Any = [(one,), (), (other,), (one,), (one, other)]
+    made = SimpleNamespace(empty=lambda _: [()], two=lambda _: steps)
+    monkeypatch.setitem(sys.modules, "isam.compiler.offers.made", made)
     fake = (
-        Offer("never", "", lambda _: False, refused, ""),
-        Offer("empty", "", lambda _: True, lambda _: [()], ""),
-        Offer("two", "", lambda _: True, lambda _: steps, ""),
+        Offer("never", "", lambda _: False, "nowhere.at_all", ""),
+        Offer("empty", "", lambda _: True, "made.empty", ""),
+        Offer("two", "", lambda _: True, "made.two", ""),
     )
     monkeypatch.setattr(offers, "OFFERS", fake)
     assert list(equivalents(of)) == [steps[0], steps[2], steps[4]], "each once"

@@ -10,12 +10,12 @@ import pytest
 
 import isam
 from isam.compiler.offers.partial import in_lanes
-from isam.compiler.offers.subject import across_lanes
 from isam.cost.timeline import timeline
 from isam.ir.dtype import numpy_dtype
 from isam.ir.kernel import Kernel
 from isam.ir.text import parse_kernel
 from tests.pipeline import compiled, judge, simulated
+from tests.subjects import of_job, summed
 
 SUM = """kernel total(M, N)
   in  X: {T}[M, N]
@@ -221,7 +221,7 @@ def test_rows_that_lie_end_to_end_are_made_whole(M, N, on):
 def test_where_it_is_not_offered(text, sizes):
     job = vectors(text, sizes)
     assert "sum_add_f32" in [m.instruction.name for m in job.cover.mappings] or "reassociate" not in text
-    assert in_lanes(job.kernel, across_lanes(job.cover)) == ()
+    assert in_lanes(of_job(job)) == ()
 
 
 @pytest.mark.parametrize(("rows", "parts"), [(1, 128), (4, 32), (64, 16)])
@@ -302,10 +302,11 @@ NORMED = """kernel normed(M, N)
 def test_rows_that_come_one_after_the_other_are_summed_in_two_vectors(text, rows, columns, parts):
     """While the sum of one goes on, that of the next begins: it has to be done sooner."""
     kernel = parse_kernel(text).with_sizes({"M": rows, "N": columns})
-    first = next(s for s in in_lanes(kernel, {"q": 16}, 8 << 20) if s.transform.law.startswith("nest"))
+    first = next(s for s in in_lanes(summed(kernel, {"q": 16}, 8 << 20)) if s.transform.law.startswith("nest"))
     assert first.site["factor"] == parts
 
 
 def test_a_machine_without_caches_has_rows_beside_each_other():
     kernel = parse_kernel(NORMED).with_sizes({"M": 4096, "N": 768})
-    assert next(s for s in in_lanes(kernel, {"q": 16}) if s.transform.law.startswith("nest")).site["factor"] == 16
+    first = next(s for s in in_lanes(summed(kernel, {"q": 16})) if s.transform.law.startswith("nest"))
+    assert first.site["factor"] == 16

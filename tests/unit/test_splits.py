@@ -17,6 +17,7 @@ from isam.ir.kernel import Kernel
 from isam.ir.normal import normal_form
 from isam.ir.text import parse_kernel
 from isam.mapper.cover import cover
+from isam.mapper.demand import Demand
 from isam.mapper.space import Step
 from isam.proof.equivalence import equivalent
 from isam.schedule.serial import to_json
@@ -25,6 +26,7 @@ from isam.schedule.why import decisions_behind
 from isam.system.load import load_system
 from tests.machines import CROWD
 from tests.pipeline import compiled, judge
+from tests.subjects import covered
 
 TEXT = """kernel deep(M, N, K)
   in  A: {T}[M, K]
@@ -44,9 +46,9 @@ def offered(kernel: Kernel, m: int, n: int, k: int, system: str = CROWD) -> list
     """The steps offered for a size."""
     machine = load_system(system)
     whole = normal_form(kernel.with_sizes({"M": m, "N": n, "K": k}))
-    found = cover(whole, machine.compute, Trace(Greedy()))
+    found = cover(whole, Demand(machine.compute), Trace(Greedy()))
     assert found, str(found)
-    return list(split_sums(whole, found, machine))
+    return list(split_sums(covered(found, machine, machine.compute)))
 
 
 @pytest.mark.parametrize(("m", "n", "k"), SIZES)

@@ -14,6 +14,7 @@ from isam.ir.text import parse_kernel
 from isam.runtime.linking import Target
 from isam.system.load import load_system
 from tests.laws.judges import random_numbers
+from tests.subjects import of_job
 from tests.unit.test_expanded import IMAGE, PADDED, PRODUCT, SIZES, ZEROS
 
 HAS = frozenset({"avx2", "fma", "f16c"})
@@ -98,4 +99,4 @@ def test_elsewhere_nothing_is_widened(system: str) -> None:
     from tests.pipeline import compiled, simulated
 
     job = compiled(parse_kernel(PRODUCT.format(a="u8", b="i8", role="const")), SIZES, simulated(system))
-    assert widened(job.kernel, job.cover, job.offered) == ()
+    assert widened(of_job(job)) == ((),)

@@ -53,8 +53,7 @@ class Greedy(Approach):
             return choice.options[0]
         return choice.options[min(range(len(choice.options)), key=lambda i: (choice.costs or ())[i])]
 
-    search = kernel = cover = layout = pack = tile = tail = _cheapest
-    source = place = route = schedule = measure = _cheapest
+    search = kernel = cover = pack = tile = tail = source = place = route = schedule = _cheapest
 
     def boxes(self, choice: Choice) -> Any:
         """The fewest bytes; none of twice as many boxes as another option has: each is code of its own."""

@@ -8,33 +8,35 @@ from dataclasses import replace
 from isam.codegen.llvm import tiles, vectors
 from isam.codegen.llvm.irtext import ELEMENT, Function, mask
 from isam.codegen.llvm.tiles import Addressed
+from isam.codegen.llvm.vectors import Lanes
 from isam.diagnostics import fail
 from isam.ir.dtype import size_of
 
 
-def load(fn: Function, at: Addressed, lanes: int, lane: int, spread: bool) -> str:
+def load(fn: Function, at: Addressed, of: Lanes, lane: int, spread: bool) -> str:
     """A group for each of the first lanes, or (``spread``) one group in all lanes."""
-    word, whole = f"i{8 * lane}", f"<{lanes} x i{8 * lane}>"
+    lanes, word, whole = of.count, f"i{8 * lane}", of.type(f"i{8 * lane}")
     _check(at, lanes, lane, spread)
     if spread:
         words = tiles.spread(fn, _word(fn, at, lane), whole, lanes)
     elif _together(at, lane):
-        words = vectors.row(fn, at.pointer, word, at.shape[0], lanes, size_of(at.dtype))
+        words = vectors.row(fn, at.pointer, word, at.shape[0], of, size_of(at.dtype))
     elif at.shape[1] * size_of(at.dtype) == lane and at.steps[1] == size_of(at.dtype) and at.literal is None:
-        words = _words(fn, at, lanes, lane)
+        words = _words(fn, at, of, lane)
     else:
-        words = _gathered(fn, at, lanes, lane)
+        words = _gathered(fn, at, of, lane)
     return fn.op(f"bitcast {whole} {words} to {_type(at, lanes, lane)}")
 
 
-def store(fn: Function, value: str, at: Addressed, lanes: int, lane: int) -> None:
+def store(fn: Function, value: str, at: Addressed, of: Lanes, lane: int) -> None:
     """The groups of the first lanes; memory beside them is left alone."""
+    lanes = of.count
     _check(at, lanes, lane, False)
     size, type_ = size_of(at.dtype), _type(at, lanes, lane)
     per = lane // size
     if _together(at, lane):
         words = fn.op(f"bitcast {type_} {value} to <{lanes} x i{8 * lane}>")
-        vectors.put_row(fn, words, at.pointer, f"i{8 * lane}", at.shape[0], lanes, size)
+        vectors.put_row(fn, words, at.pointer, f"i{8 * lane}", at.shape[0], of, size)
         return
     for j in range(at.shape[0]):
         for p in range(at.shape[1]):
@@ -73,10 +75,10 @@ def _element(fn: Function, at: Addressed, offset: int) -> str:
     return fn.op(f"load {_bits(at)}, ptr {fn.gep(at.pointer, offset)}, align {size_of(at.dtype)}")
 
 
-def _words(fn: Function, at: Addressed, lanes: int, lane: int) -> str:
+def _words(fn: Function, at: Addressed, of: Lanes, lane: int) -> str:
     """Groups apart from each other, each of elements that lie together: a word for each."""
-    word, whole, n = f"i{8 * lane}", f"<{lanes} x i{8 * lane}>", at.shape[0]
-    if lanes == 16 and n > 2:  # as `tiles.gathers` says
+    lanes, word, whole, n = of.count, f"i{8 * lane}", of.type(f"i{8 * lane}"), at.shape[0]
+    if of.any and n > 2:  # as `tiles.gathers` says
         spots = tiles.spots(fn, replace(at, shape=(n,), steps=at.steps[:1]), lanes)
         return fn.op(f"call {whole} @llvm.masked.gather.v{lanes}{word}.v{lanes}p0({spots}, <{lanes} x i1> "
                      f"{mask(n, lanes)}, {whole} zeroinitializer)")  # fmt: skip
@@ -87,14 +89,14 @@ def _words(fn: Function, at: Addressed, lanes: int, lane: int) -> str:
     return out
 
 
-def _gathered(fn: Function, at: Addressed, lanes: int, lane: int) -> str:
+def _gathered(fn: Function, at: Addressed, of: Lanes, lane: int) -> str:
     """Element after element of all groups at once: a vector of the first ones, of the second ones, put together."""
-    whole, size = f"<{lanes} x i{8 * lane}>", size_of(at.dtype)
+    lanes, whole, size = of.count, of.type(f"i{8 * lane}"), size_of(at.dtype)
     out = ""
     for p in range(at.shape[1]):
         pointer = at.pointer if at.literal is not None else fn.gep(at.pointer, p * at.steps[1])
         row = replace(at, pointer=pointer, shape=at.shape[:1], steps=at.steps[:1])
-        x = tiles.load(fn, row, lanes)
+        x = tiles.load(fn, row, of)
         x = fn.op(f"zext <{lanes} x {ELEMENT[at.dtype]}> {x} to {whole}")
         x = fn.op(f"shl {whole} {x}, splat (i{8 * lane} {8 * size * p})") if p else x
         out = fn.op(f"or {whole} {out}, {x}") if out else x

@@ -1,7 +1,8 @@
-"""How many elements a vector register takes, and how large groups in its lanes are."""
+"""How many elements a vector register takes, under which masks, and how large groups in its lanes are."""
 
 from __future__ import annotations
 
+from isam.codegen.llvm.vectors import Lanes
 from isam.diagnostics import fail
 from isam.system.graph import COUNTED, System
 
@@ -17,6 +18,16 @@ def lanes_of(system: System) -> int:
             what = f"'{m.name}' and '{registers[0].name}' of '{system.name}' take different numbers of elements"
             raise fail("emission-lanes", what, m.loc, "one kind of vector register can be emitted")
     return registers[0].lanes or 1 if registers else 1
+
+
+def vector_of(system: System) -> Lanes:
+    """A vector register as code has it. Raises ``IsamError`` where the description does not say, or says several."""
+    registers, lanes = [m for m in system.memories.values() if m.kind == COUNTED], lanes_of(system)
+    for m in registers:
+        if m.masks != registers[0].masks:
+            what = f"'{m.name}' and '{registers[0].name}' of '{system.name}' have different masks"
+            raise fail("emission-lanes", what, m.loc, "write the same 'masks' at both")
+    return Lanes(lanes, registers[0].masks if registers else "")
 
 
 def lane_of(system: System) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from isam.caches import PAGE
 from isam.classes import dataclass
 from isam.codegen.llvm.irtext import Function, Module, vector
-from isam.codegen.llvm.lanes import lane_of, lanes_of, snippets_of
+from isam.codegen.llvm.lanes import lane_of, snippets_of, vector_of
 from isam.codegen.llvm.share import Share
 from isam.codegen.llvm.walk import Walk
 from isam.ir.affine import Affine
@@ -45,7 +45,8 @@ class Lowering:
         self.flow = Flow(schedule)
         self.references = references(schedule.bind, schedule.call)
         self.shared: dict[int, Shared] = {}
-        self.lanes, self.lane = lanes_of(schedule.system), lane_of(schedule.system)
+        self.vector, self.lane = vector_of(schedule.system), lane_of(schedule.system)
+        self.lanes = self.vector.count
         self.snippets = snippets_of(schedule.system)
         self.slots = {s.name: s for s in schedule.workspace}
         self.dtypes: dict[str, str] = {}  # of buffers

@@ -27,6 +27,7 @@ from functools import lru_cache, partial
 from isam.classes import dataclass
 from isam.codegen.llvm import tiles
 from isam.codegen.llvm.irtext import ELEMENT, Function, mask, vector
+from isam.codegen.llvm.vectors import Lanes
 from isam.codegen.llvm.verbs import Call, Verb, said
 from isam.diagnostics import fail
 
@@ -44,15 +45,19 @@ _SYMBOL = re.compile(r"@([a-z]+:[\w/]+)")
 
 @dataclass(frozen=True)
 class Setting:
-    """What a template may refer to: lane count, snippets, this call's sizes and operands in addressed memory."""
+    """What a template may refer to: lanes of vectors, snippets, this call's sizes and operands in addressed memory."""
 
-    lanes: int
+    vector: Lanes
     snippets: Mapping[str, str]
     sizes: Mapping[str, int] = field(default_factory=dict)
     tiles: Mapping[str, tiles.Addressed] = field(default_factory=dict)
     lane: int = 0  # bytes of a lane that holds a group
     asked: Mapping[str, str] = field(default_factory=dict)  # address to prefetch, by operand
     cache: int = 0  # which, nearest first
+
+    @property
+    def lanes(self) -> int:
+        return self.vector.count
 
 
 @lru_cache(maxsize=4096)

@@ -8,7 +8,7 @@ from math import copysign
 
 from isam.classes import dataclass
 from isam.codegen.llvm.irtext import ELEMENT, SELDOM, SUFFIX, Function, Lines, mask, vector
-from isam.codegen.llvm.vectors import MASKED, put_apart, put_row, row, spaced, together
+from isam.codegen.llvm.vectors import Lanes, put_apart, put_row, row, spaced, together
 from isam.diagnostics import fail
 from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
@@ -120,15 +120,15 @@ def spread(fn: Function, scalar: str, type_: str, lanes: int, into: Lines | None
     return out
 
 
-def load(fn: Function, at: Addressed, lanes: int) -> str:
+def load(fn: Function, at: Addressed, of: Lanes) -> str:
     """The first ``at.count`` lanes from memory, the others zero."""
-    n, size, e, v = at.count, size_of(at.dtype), ELEMENT[at.dtype], vector(at.dtype, lanes)
+    n, lanes, size, e, v = at.count, of.count, size_of(at.dtype), ELEMENT[at.dtype], vector(at.dtype, of.count)
     _check(at, lanes)
     if at.literal is not None or (at.step == 0 and n == lanes):
         return splat(fn, at, lanes)
-    if (some := spaced(e, size, n, at.step, lanes, at.beside)) is not None:
+    if (some := spaced(e, size, n, at.step, of, at.beside)) is not None:
         return together(fn, at.pointer, some)
-    if gathers(at, lanes):
+    if gathers(at, of):
         return fn.op(f"call {v} @llvm.masked.gather.v{lanes}{SUFFIX[e]}.v{lanes}p0({spots(fn, at, lanes)}, "
                      f"<{lanes} x i1> {mask(n, lanes)}, {v} zeroinitializer)")  # fmt: skip
     if at.step != size or n == 1:
@@ -136,13 +136,13 @@ def load(fn: Function, at: Addressed, lanes: int) -> str:
         for i in range(n):
             value = fn.op(f"insertelement {v} {value}, {e} {_scalar(fn, at, i * at.step)}, i64 {i}")
         return value
-    return row(fn, at.pointer, e, n, lanes, size)
+    return row(fn, at.pointer, e, n, of, size)
 
 
-def gathers(at: Addressed, lanes: int) -> bool:
+def gathers(at: Addressed, of: Lanes) -> bool:
     """Whether elements apart from each other go in one gather or scatter: one line of code instead of ``count``, which
-    is what keeps large transposed blocks cheap to compile. Vectors of 16 lanes only: shorter ones are taken apart."""
-    return lanes == MASKED and at.count > 2 and at.step != size_of(at.dtype) and size_of(at.dtype) >= 4
+    is what keeps large transposed blocks cheap to compile. Where masks are not for all they are taken one by one."""
+    return of.any and at.count > 2 and at.step != size_of(at.dtype) and size_of(at.dtype) >= 4
 
 
 def spots(fn: Function, at: Addressed, lanes: int) -> str:
@@ -152,13 +152,13 @@ def spots(fn: Function, at: Addressed, lanes: int) -> str:
     return f"<{lanes} x ptr> align {size_of(at.dtype)} {pointers}"
 
 
-def store(fn: Function, value: str, at: Addressed, lanes: int) -> None:
+def store(fn: Function, value: str, at: Addressed, of: Lanes) -> None:
     """The first ``at.count`` lanes to memory."""
-    n, size, e, v = at.count, size_of(at.dtype), ELEMENT[at.dtype], vector(at.dtype, lanes)
+    n, lanes, size, e, v = at.count, of.count, size_of(at.dtype), ELEMENT[at.dtype], vector(at.dtype, of.count)
     _check(at, lanes)
-    if lanes == MASKED and (some := spaced(e, size, n, at.step, lanes)) is not None:
+    if of.any and (some := spaced(e, size, n, at.step, of)) is not None:
         put_apart(fn, value, at.pointer, some)
-    elif gathers(at, lanes):
+    elif gathers(at, of):
         fn.do(f"call void @llvm.masked.scatter.v{lanes}{SUFFIX[e]}.v{lanes}p0({v} {value}, {spots(fn, at, lanes)}, "
               f"<{lanes} x i1> {mask(n, lanes)})")  # fmt: skip
     elif at.step != size or n == 1:  # LLVM 22 stores 32 bits for a single truncated 16-bit lane under a mask
@@ -166,7 +166,7 @@ def store(fn: Function, value: str, at: Addressed, lanes: int) -> None:
             x = fn.op(f"extractelement {v} {value}, i64 {i}")
             fn.emit(f"store {e} {x}, ptr {fn.gep(at.pointer, i * at.step)}, align {size}")
     else:
-        put_row(fn, value, at.pointer, e, n, lanes, size)
+        put_row(fn, value, at.pointer, e, n, of, size)
 
 
 def shifted(fn: Function, value: str, dtype: str, lanes: int, by: int, spread_it: bool) -> str:

@@ -75,18 +75,18 @@ class Square:
     def first(self) -> Across:
         return next(iter(self.calls.values()))
 
-    def read(self, fn: Function, pointer: str, lanes: int) -> None:
+    def read(self, fn: Function, pointer: str, lanes: vectors.Lanes) -> None:
         """``pointer``: to the word in the first row that the first neighbour takes."""
         side, count = self.first.side, len(self.calls)
         rows = [vectors.row(fn, fn.gep(pointer, r * side.apart), side.element, count, lanes, size_of(self.first.dtype))
                 for r in range(side.rows)]  # fmt: skip
-        columns = _square(fn, rows + [ZERO] * (lanes - side.rows), side.element, lanes)
+        columns = _square(fn, rows + [ZERO] * (lanes.count - side.rows), side.element, lanes.count)
         self.values = dict(zip(self.calls, columns, strict=False))
 
-    def write(self, fn: Function, pointer: str, lanes: int) -> None:
+    def write(self, fn: Function, pointer: str, lanes: vectors.Lanes) -> None:
         side, count = self.first.side, len(self.calls)
         columns = [self.values[i] for i in self.calls]
-        rows = _square(fn, columns + [ZERO] * (lanes - count), side.element, lanes)
+        rows = _square(fn, columns + [ZERO] * (lanes.count - count), side.element, lanes.count)
         for r in range(side.rows):
             at = fn.gep(pointer, r * side.apart)
             vectors.put_row(fn, rows[r], at, side.element, count, lanes, size_of(self.first.dtype))

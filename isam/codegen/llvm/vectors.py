@@ -1,9 +1,10 @@
 """Elements of memory in the lanes of a vector: side by side, or a few apart.
 
 Elements a few apart are loaded with all that lies between them, as whole vectors, and brought together by shuffles;
-they are stored under masks that leave alone what lies between them. Nothing before the first of them or behind the last
-is touched, but what is known to be of the same buffer: the last vector that is loaded ends there, over what the one
-before it has. Where a buffer consists of whole steps these are loaded whole, so that vectors begin where lines do.
+where masks are for all, they are stored under ones that leave alone what lies between them. Nothing before the first
+of them or behind the last is touched, but what is known to be of the same buffer: the last vector that is loaded ends
+there, over what the one before it has. Where a buffer consists of whole steps these are loaded whole, so that vectors
+begin where lines do.
 """
 
 from __future__ import annotations
@@ -12,28 +13,53 @@ from collections.abc import Iterator, Sequence
 
 from isam.classes import dataclass
 from isam.codegen.llvm.irtext import SUFFIX, Function, mask
+from isam.diagnostics import InternalError
+from isam.system.graph import ALL, LOADS
 
 Part = tuple[str, dict[int, int]]  # a vector, and for lanes of a result those of its own that they become
 
-MASKED = 16  # lanes of vectors that are loaded and stored under masks in one go, whatever their elements are (AVX-512)
-WIDE = 4  # bytes of the shortest elements that AVX loads under masks
+WIDE = 4  # bytes of the shortest elements that are loaded under masks where only wide ones are (AVX)
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """A vector: elements, and which of them machines load and store in one go, as a memory's ``masks`` says."""
+
+    count: int
+    masks: str = ""
+
+    @property
+    def any(self) -> bool:
+        """Whether some of the elements are loaded, stored, gathered and scattered under a mask, whatever they are."""
+        return self.masks == ALL
+
+    def loads(self, element: str) -> bool:
+        """Whether some elements of an LLVM type that lie together are loaded under a mask."""
+        return self.any or (self.masks == LOADS and _bytes(element) >= WIDE)
+
+    def type(self, element: str) -> str:
+        return f"<{self.count} x {element}>"
 
 
 @dataclass(frozen=True, slots=True)
 class Spaced:
     """``count`` elements of an LLVM type and ``size`` bytes, ``step`` elements from one to the next, in the first of
-    ``lanes``. ``beside``: so many elements before the first and behind the last may be read as well."""
+    ``of``. ``beside``: so many elements before the first and behind the last may be read as well."""
 
     element: str
     size: int
     count: int
     step: int
-    lanes: int
+    of: Lanes
     beside: tuple[int, int] = (0, 0)
 
     @property
+    def lanes(self) -> int:
+        return self.of.count
+
+    @property
     def type(self) -> str:
-        return f"<{self.lanes} x {self.element}>"
+        return self.of.type(self.element)
 
     @property
     def length(self) -> int:
@@ -52,29 +78,29 @@ class Spaced:
 
 
 def spaced(
-    element: str, size: int, count: int, step: int, lanes: int, beside: tuple[int, int] = (0, 0)
+    element: str, size: int, count: int, step: int, lanes: Lanes, beside: tuple[int, int] = (0, 0)
 ) -> Spaced | None:
     """Elements so many bytes apart, and ``beside`` them others that may be read, where at least two of them lie in each
     vector; else None."""
     if count < 2 or step % size or step < 2 * size:
         return None
     found = Spaced(element, size, count, step // size, lanes, (beside[0] // size, beside[1] // size))
-    short = found.length < lanes and lanes != MASKED
+    short = found.length < lanes.count and not lanes.any
     return None if short or 2 * found.pieces > count else found
 
 
-def row(fn: Function, pointer: str, element: str, count: int, lanes: int, align: int) -> str:
+def row(fn: Function, pointer: str, element: str, count: int, lanes: Lanes, align: int) -> str:
     """So many elements that lie together, of an LLVM type, in the first lanes, the others zero."""
-    v = f"<{lanes} x {element}>"
-    if count == lanes:
+    n, v = lanes.count, lanes.type(element)
+    if count == n:
         return fn.op(f"load {v}, ptr {pointer}, align {align}")
-    if lanes != MASKED and (_bytes(element) < WIDE or count & (count - 1) == 0):
-        return _by_powers(fn, pointer, element, count, lanes, align)
-    return fn.op(f"call {v} @llvm.masked.load.v{lanes}{SUFFIX[element]}.p0(ptr align {align} {pointer}, "
-                 f"<{lanes} x i1> {mask(count, lanes)}, {v} zeroinitializer)")  # fmt: skip
+    if not lanes.loads(element) or (count & (count - 1) == 0 and not lanes.any):
+        return _by_powers(fn, pointer, element, count, n, align)
+    return fn.op(f"call {v} @llvm.masked.load.v{n}{SUFFIX[element]}.p0(ptr align {align} {pointer}, "
+                 f"<{n} x i1> {mask(count, n)}, {v} zeroinitializer)")  # fmt: skip
 
 
-def put_row(fn: Function, value: str, pointer: str, element: str, count: int, lanes: int, align: int) -> None:
+def put_row(fn: Function, value: str, pointer: str, element: str, count: int, lanes: Lanes, align: int) -> None:
     """The first lanes to so many elements that lie together."""
     put(fn, value, pointer, element, range(count), lanes, align)
 
@@ -106,20 +132,22 @@ def _powers(count: int) -> Iterator[tuple[int, int]]:
         first += n
 
 
-def put(fn: Function, value: str, pointer: str, element: str, some: Sequence[int], lanes: int, align: int) -> None:
-    """Some of the lanes, each to its place behind the pointer."""
-    v = f"<{lanes} x {element}>"
-    if len(some) == lanes:
+def put(fn: Function, value: str, pointer: str, element: str, some: Sequence[int], lanes: Lanes, align: int) -> None:
+    """Some of the lanes, each to its place behind the pointer: the first ones, or any where masks are for all."""
+    n, v = lanes.count, lanes.type(element)
+    if len(some) == n:
         fn.emit(f"store {v} {value}, ptr {pointer}, align {align}")
         return
-    if lanes != MASKED and list(some) == list(range(len(some))):
-        for first, n in _powers(len(some)):
-            part = shuffled(fn, value, "poison", v, range(first, first + n))
-            fn.emit(f"store <{n} x {element}> {part}, ptr {fn.gep(pointer, first * _bytes(element))}, align {align}")
+    if not lanes.any:
+        if list(some) != list(range(len(some))):
+            raise InternalError(f"lanes {list(some)} of {n} are stored without a mask")
+        for first, m in _powers(len(some)):
+            part = shuffled(fn, value, "poison", v, range(first, first + m))
+            fn.emit(f"store <{m} x {element}> {part}, ptr {fn.gep(pointer, first * _bytes(element))}, align {align}")
         return
-    bits = ", ".join(f"i1 {int(i in some)}" for i in range(lanes))
-    fn.do(f"call void @llvm.masked.store.v{lanes}{SUFFIX[element]}.p0({v} {value}, ptr align {align} {pointer}, "
-          f"<{lanes} x i1> <{bits}>)")  # fmt: skip
+    bits = ", ".join(f"i1 {int(i in some)}" for i in range(n))
+    fn.do(f"call void @llvm.masked.store.v{n}{SUFFIX[element]}.p0({v} {value}, ptr align {align} {pointer}, "
+          f"<{n} x i1> <{bits}>)")  # fmt: skip
 
 
 def together(fn: Function, pointer: str, at: Spaced) -> str:
@@ -128,7 +156,7 @@ def together(fn: Function, pointer: str, at: Spaced) -> str:
     parts: list[Part] = []
     for k, begin in enumerate(begins):
         spot = fn.gep(pointer, (begin - at.beside[0]) * at.size)
-        value = row(fn, spot, at.element, min(at.length, at.lanes), at.lanes, at.size)
+        value = row(fn, spot, at.element, min(at.length, at.lanes), at.of, at.size)
         own = range(k * at.lanes, min((k + 1) * at.lanes, at.length))
         parts.append((value, {lane: n - begin for n in own if (lane := at.lane(n)) is not None}))
     while len(parts) > 1:
@@ -160,7 +188,7 @@ def put_apart(fn: Function, value: str, pointer: str, at: Spaced) -> None:
             fn.emit(f"store {at.element} {x}, ptr {spot}, align {at.size}")
             continue
         part = shuffled(fn, value, "poison", at.type, [lanes.get(i) for i in range(at.lanes)])
-        put(fn, part, fn.gep(pointer, own.start * at.size), at.element, list(lanes), at.lanes, at.size)
+        put(fn, part, fn.gep(pointer, own.start * at.size), at.element, list(lanes), at.of, at.size)
 
 
 def woven(fn: Function, values: Sequence[str], at: Spaced) -> list[str]:

@@ -92,13 +92,14 @@ def _prefetch(c: Call) -> None:
 
 
 VERBS = {v.name: v for v in (
-    Verb("load", lambda c: tiles.load(c.fn, c.at, c.lanes), ELEMENTS, whole=True),
+    Verb("load", lambda c: tiles.load(c.fn, c.at, c.setting.vector), ELEMENTS, whole=True),
     Verb("splat", lambda c: tiles.splat(c.fn, c.at, c.lanes), ELEMENTS),
-    Verb("store", lambda c: tiles.store(c.fn, c.value, c.at, c.lanes), ELEMENTS, stores=True, whole=True),
+    Verb("store", lambda c: tiles.store(c.fn, c.value, c.at, c.setting.vector), ELEMENTS, stores=True, whole=True),
     Verb("store0", lambda c: tiles.store_lane0(c.fn, c.value, c.at, c.lanes), ELEMENTS, stores=True),
-    Verb("groups", lambda c: groups.load(c.fn, c.at, c.lanes, c.lane, False), GROUPS, whole=True),
-    Verb("group", lambda c: groups.load(c.fn, c.at, c.lanes, c.lane, True), GROUPS),
-    Verb("store_groups", lambda c: groups.store(c.fn, c.value, c.at, c.lanes, c.lane), GROUPS, stores=True, whole=True),
+    Verb("groups", lambda c: groups.load(c.fn, c.at, c.setting.vector, c.lane, False), GROUPS, whole=True),
+    Verb("group", lambda c: groups.load(c.fn, c.at, c.setting.vector, c.lane, True), GROUPS),
+    Verb("store_groups", lambda c: groups.store(c.fn, c.value, c.at, c.setting.vector, c.lane), GROUPS, stores=True,
+         whole=True),
     Verb("rows", _pointer(rows.source), ROWS),
     Verb("top", _pointer(rows.top), ROWS),
     Verb("room", _pointer(rows.target), ROWS),

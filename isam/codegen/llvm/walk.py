@@ -8,6 +8,7 @@ becomes a function; everything else is emitted in place.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -317,15 +318,15 @@ class Walk:
             if formal.role in ("out", "inout"):
                 written.append((o.name, cell, dtype, not formal.shape))
         cache = 0 if issue.prefetch is None else low.cache(issue.prefetch.memory)
-        setting = Setting(lanes, low.snippets, sizes, addressed, low.lane, asked, cache)
+        setting = Setting(replace(low.vector, count=lanes), low.snippets, sizes, addressed, low.lane, asked, cache)
         names = expand(self.fn, template, values, setting)
         for name, cell, dtype, splat in written:
             self.cells[cell] = Value(fitted(self.fn, names[name], dtype, lanes, low.lanes), dtype, splat)
 
     def _transposed(self, square: transposed.Square, at: int) -> None:
         """A call of a square: what it reads comes with the first, what it writes goes with the last."""
-        fn, lanes, call = self.fn, self.low.lanes, square.calls[at]
-        words, own = f"<{lanes} x {call.side.element}>", self.low.type(call.cell[0], call.dtype)
+        fn, lanes, call = self.fn, self.low.vector, square.calls[at]
+        words, own = lanes.type(call.side.element), self.low.type(call.cell[0], call.dtype)
         place = square.first.side.operand.place
         if call.reads:
             if not square.values:

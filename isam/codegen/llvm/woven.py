@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from isam.classes import dataclass
 from isam.codegen.llvm.irtext import ELEMENT, Function
 from isam.codegen.llvm.transposed import Across, Side, carried, touched
-from isam.codegen.llvm.vectors import MASKED, Spaced, put_row, spaced, woven
+from isam.codegen.llvm.vectors import Spaced, put_row, spaced, woven
 from isam.codegen.llvm.verbs import ELEMENTS
 from isam.ir.dtype import size_of
 from isam.schedule.tree import Issue, Node
@@ -42,7 +42,7 @@ class Weave:
         for k, value in enumerate(woven(fn, [self.values[i] for i in self.calls], at)):
             count = min(at.lanes, left - k * at.lanes)
             if count > 0:
-                put_row(fn, value, fn.gep(pointer, k * at.lanes * at.size), at.element, count, at.lanes, at.size)
+                put_row(fn, value, fn.gep(pointer, k * at.lanes * at.size), at.element, count, at.of, at.size)
 
 
 def weaves(low: Lowering, calls: Sequence[Node]) -> dict[int, Weave]:
@@ -80,8 +80,8 @@ def _store(low: Lowering, issue: Issue) -> tuple[Across, Spaced] | None:
         return None
     dtype, count = low.dtype(issue, memory), memory.tile.shape[d]
     step = memory.place.strides[d] * memory.tile.steps[d]
-    at = spaced(ELEMENT[dtype], size_of(dtype), count, step, low.lanes)
-    if at is None or (count < low.lanes and low.lanes != MASKED):
+    at = spaced(ELEMENT[dtype], size_of(dtype), count, step, low.vector)
+    if at is None or (count < low.lanes and not low.vector.any):
         return None
     cell = low.flow.cell(register)
     if cell is None or low.flow.cell(memory) is not None:

@@ -11,34 +11,39 @@ whose calls alone take longer are not.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from isam.classes import dataclass
-from isam.compiler.offers.subject import Subject, across_lanes
+from isam.compiler.offers.subject import Subject
 from isam.ir.kernel import Literal, recurrences
 from isam.system.hierarchy import levels
 
 if TYPE_CHECKING:
+    from isam.compiler.offers.subject import Steps
     from isam.ir.mapping import Cover
-    from isam.mapper.space import Step
     from isam.transforms.law import Site
-
-    Steps = tuple[Step, ...]
 
 __all__ = ["OFFERS", "Offer", "Subject", "equivalents", "further"]
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """``steps``: rewritings that lead to a kernel each, none of which the judge of rewritings cannot decide (empty: it
-    is not offered); ``makes``: what is otherwise there; ``asked``: whether it comes into question, found out before
-    its module is imported; ``why``: the reason for its place in the table."""
+    """``makes``: what is otherwise there; ``asked``: whether it comes into question; ``by``: the module of this package
+    and the function in it that offers, imported where it is asked for; ``why``: the reason for its place here."""
 
     name: str
     makes: str
     asked: Callable[[Subject], bool]
-    steps: Callable[[Subject], Iterable[Steps]]
+    by: str
     why: str
+
+    def steps(self, of: Subject) -> Iterable[Steps]:
+        """Rewritings that lead to a kernel each, none of which the judge of rewritings cannot decide (empty: it is not
+        offered)."""
+        module, _, function = self.by.partition(".")
+        offer: Callable[[Subject], Iterable[Steps]] = getattr(import_module(f"{__name__}.{module}"), function)
+        return offer(of)
 
 
 def _looped(of: Subject) -> bool:
@@ -79,6 +84,11 @@ def _padded(of: Subject) -> bool:
     return any(s.op == "copy" and isinstance(s.sources[0], Literal) for s in firsts)
 
 
+def _unfilled(of: Subject) -> bool:
+    """Where the cover takes no steps of its own, and leaves steps of a sum empty that its calls could take."""
+    return not of.cover.steps and any(True for _ in of.unfilled)
+
+
 def _of_terms(of: Subject) -> bool:
     """Where something is summed up that a statement adds, subtracts or negates, and the cover takes no steps but such
     as make a sum per term: it need not take all of them."""
@@ -109,145 +119,58 @@ def _closed(of: Subject) -> bool:
     return bool(of.system.closed)
 
 
-def _by_themselves(of: Subject) -> Iterator[Steps]:
-    from isam.compiler.offers.by_themselves import by_themselves
-
-    yield from by_themselves(of.kernel, of.cover, of.system.closed)
-
-
-def _hoisted(of: Subject) -> Iterator[Steps]:
-    from isam.compiler.offers.hoisted import taken_out
-
-    yield taken_out(of.kernel)
-
-
-def _in_blocks(of: Subject) -> Iterator[Steps]:
-    from isam.compiler.offers.in_blocks import in_blocks
-
-    yield in_blocks(of.kernel, of.system)
-
-
-def _carried(of: Subject) -> Iterator[Steps]:
-    from isam.compiler.offers.carried import carried
-
-    yield carried(of.kernel)
-
-
-def _aside(of: Subject) -> Iterator[Steps]:
-    from isam.compiler.offers.aside import set_aside
-
-    yield set_aside(of.kernel)
-
-
-def _once(of: Subject) -> Iterator[Steps]:
-    from isam.compiler.offers.temporaries import made_once
-
-    yield made_once(of.kernel)
-
-
-def _everywhere(of: Subject) -> Iterator[Steps]:
-    from isam.compiler.offers.temporaries import speculated
-
-    yield speculated(of.kernel)
-
-
-def _inside(of: Subject) -> Iterator[Steps]:
-    from isam.compiler.offers.inside import inside
-
-    yield inside(of.kernel)
-
-
-def _lying(of: Subject) -> Iterator[Steps]:
-    from isam.compiler.offers.lying import alike_last, longest_last
-
-    yield longest_last(of.kernel, of.cover)
-    yield alike_last(of.kernel, of.cover)
-
-
-def _quicker(of: Subject) -> Iterator[Steps]:
-    from isam.compiler.offers.quicker import quicker
-
-    yield from quicker(of.kernel, of.cover, of.offered, of.sums)
-
-
-def _by_terms(of: Subject) -> Iterator[Steps]:
-    from isam.compiler.offers.by_terms import each_term
-
-    yield from each_term(of.kernel)
-
-
-def _longer(of: Subject) -> Iterator[Steps]:
-    for at, outer, inner in of.unfilled:
-        from isam.compiler.offers.longer import longer_row
-
-        yield longer_row(of.kernel, at, outer, inner)
-
-
-def _partial(of: Subject) -> Iterator[Steps]:
-    from isam.compiler.offers.partial import in_lanes
-
-    yield in_lanes(of.kernel, of.sums, of.last_cache)
-
-
-def _again(of: Subject) -> Iterator[Steps]:
-    from isam.compiler.offers.again import made_again
-
-    yield made_again(of.kernel, of.cover, of.sums, of.system)
-
-
-def _expanded(of: Subject) -> Iterator[Steps]:
-    from isam.compiler.offers.expanded import expanded
-
-    yield from expanded(of.kernel, of.cover, of.offered)
-
-
-def _widened(of: Subject) -> Iterator[Steps]:
-    from isam.compiler.offers.widened import widened
-
-    yield widened(of.kernel, of.cover, of.offered)
-
-
-def _split(of: Subject) -> Iterator[Steps]:
-    from isam.compiler.offers.splits import split_sums
-
-    yield from split_sums(of.kernel, of.cover, of.system)
-
-
 OFFERS = (
     Offer("by themselves", "sums that go on from what cannot be brought to where they are made begin with zero there",
-          _closed, _by_themselves, "before all: without it there is no schedule"),
+          _closed, "by_themselves.by_themselves",
+          "before all: without it there is no schedule"),
     Offer("hoisted", "sums that need nothing of the step before are made for all steps at once, before the loop",
-          _recurs, _hoisted, "before the others: it alone takes work out of recurrent loops, which others leave alone"),
+          _recurs, "hoisted.hoisted",
+          "before the others: it alone takes work out of recurrent loops, which others leave alone"),
     Offer("in blocks", "sums that are made for all steps of a recurrent loop are made for a block of steps at a time",
-          _cached, _in_blocks, "beside `hoisted`, whose steps come before its own"),
+          _cached, "in_blocks.in_blocks",
+          "beside `hoisted`, whose steps come before its own"),
     Offer("carried", "what a step reads of the step before, at another place of a buffer, is a temporary of its own",
-          _keeps, _carried, "beside `hoisted`, the other one for recurrent loops; as much is left to do"),
+          _keeps, "carried.carried",
+          "beside `hoisted`, the other one for recurrent loops; as much is left to do"),
     Offer("aside", "what a block reads of a buffer that it goes on to overwrite is copied first",
-          _as_written, _aside, "beside `carried`: the other one that takes reads away from what is written"),
+          _as_written, "aside.set_aside",
+          "beside `carried`: the other one that takes reads away from what is written"),
     Offer("inside", "products with zeros around some data are left out of the sums that they would be added to",
-          _padded, _inside, "beside `once`, which does less work, too"),
+          _padded, "inside.inside",
+          "beside `once`, which does less work, too"),
     Offer("once", "what was typed along an axis that it does not depend on is made once",
-          _as_written, _once, "before all that does as much work in another way: this is less work"),
+          _as_written, "temporaries.made_once",
+          "before all that does as much work in another way: this is less work"),
     Offer("everywhere", "temporaries that are made at some points only are made at all of a box, in larger calls",
-          _guarded, _everywhere, "beside `once`: the other one that changes at which points temporaries are made"),
+          _guarded, "temporaries.speculated",
+          "beside `once`: the other one that changes at which points temporaries are made"),
     Offer("lying", "temporaries that nobody said how they lie have another dimension last",
-          _as_written, _lying, "the last of those that leave every sum as it is"),
+          _as_written, "lying.lying",
+          "the last of those that leave every sum as it is"),
     Offer("by terms", "sums of several products are one sum per product, for instructions that multiply and add",
-          _of_terms, _by_terms, "before `quicker`, beside it the other one that says what a sum is made of"),
+          _of_terms, "by_terms.each_term",
+          "before `quicker`, beside it the other one that says what a sum is made of"),
     Offer("quicker", "large sums are cut, and a factor laid out, for an instruction that does far more in a cycle",
-          _as_written, _quicker, "the first of those for sums: what takes longer than it is not scheduled any more"),
+          _as_written, "quicker.quicker",
+          "the first of those for sums: what takes longer than it is not scheduled any more"),
     Offer("expanded", "bytes are taken with or without a sign, what is added to a factor leaves the sum",
-          _of_bytes, _expanded, "beside `quicker`: the other one for an instruction that does more in a cycle"),
+          _of_bytes, "expanded.expanded",
+          "beside `quicker`: the other one for an instruction that does more in a cycle"),
     Offer("widened", "bytes are made words ahead, for an instruction that sums products of words",
-          _of_bytes, _widened, "after `expanded`: bytes as they are take less room than words made of them"),
+          _of_bytes, "widened.widened",
+          "after `expanded`: bytes as they are take less room than words made of them"),
     Offer("longer", "an inner axis that leaves some of a call's groups empty is one with the axis around it",
-          _as_written, _longer, "after `quicker`, which puts axes together for its own instruction, too"),
+          _unfilled, "longer.longer_rows",
+          "after `quicker`, which puts axes together for its own instruction, too"),
     Offer("partial", "sums across the lanes of a vector are partial sums in lanes, added up once, at the end",
-          _across, _partial, "before `again`, which takes these steps as well: of equals the one with fewer is taken"),
+          _across, "partial.partial",
+          "before `again`, which takes these steps as well: of equals the one with fewer is taken"),
     Offer("again", "temporaries that are quickly made are made again where they are read after a sum over them",
-          _as_written, _again, "after `partial`, whose steps follow its own"),
+          _as_written, "again.made_again",
+          "after `partial`, whose steps follow its own"),
     Offer("split", "parts of the largest sum are made side by side, by units that would be idle",
-          _several, _split, "last: the only one whose results go through main memory, to be added up"),
+          _several, "splits.split_sums",
+          "last: the only one whose results go through main memory, to be added up"),
 )  # fmt: skip
 
 
@@ -267,12 +190,12 @@ def further(of: Subject, covers: Iterable[tuple[Steps, Cover]]) -> Iterator[Step
     """Steps that go on from those to other kernels as these are covered: sums that are made across lanes there, as
     partial sums in lanes, unless some are already. How something lies decides which axis that is."""
     for steps, cover in covers:
-        sums = across_lanes(cover)
-        if sums and len(cover.steps) == cover.ahead:
+        there = Subject(cover.kernel, cover, of.system, of.offered)
+        if there.sums and len(cover.steps) == cover.ahead:
             from isam.compiler.offers.partial import in_lanes
             from isam.transforms.values.nest import NestSum
 
             if any(isinstance(s.transform, NestSum) for s in steps):
                 continue
-            if more := in_lanes(cover.kernel, sums, of.last_cache):
+            if more := in_lanes(there):
                 yield (*steps, *more)

@@ -9,25 +9,28 @@ block of columns lies together, while parts of long rows that are read again lie
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from isam.compiler.offers.subject import one
 from isam.ir.kernel import Access, Kernel, Statement, recurrences
 from isam.ir.mapping import Cover
 from isam.system.hierarchy import capacities
 
 if TYPE_CHECKING:
-    from isam.mapper.space import Step
+    from isam.compiler.offers.subject import Steps, Subject
     from isam.system.graph import System
 
 QUICK = 1.0  # cycles that a call may take which makes it again: no more than one that keeps it
 
 
-def made_again(kernel: Kernel, cover: Cover, across: Mapping[str, int], system: System) -> tuple[Step, ...]:
+@one
+def made_again(of: Subject) -> Steps:
     """Steps by which every such temporary is made once for those who read it before a sum over it is done and once for
-    those who wait for that. ``across``: per buffer that others are summed into across lanes, how many these are; these
-    sums are made in parts then. What the judge of rewritings cannot decide is not offered."""
-    found = () if any(True for _ in recurrences(kernel.body)) else tuple(_kept(kernel, cover, system))
+    those who wait for that; what is summed across lanes is made in parts then. What the judge of rewritings cannot
+    decide is not offered."""
+    kernel = of.kernel
+    found = () if any(True for _ in recurrences(kernel.body)) else tuple(_kept(kernel, of.cover, of.system))
     if not found:
         return ()
     from isam.compiler.offers.partial import in_lanes
@@ -39,7 +42,7 @@ def made_again(kernel: Kernel, cover: Cover, across: Mapping[str, int], system: 
     for name, late in found:
         with way.attempt():
             way.take(law, Site.of(buffer=name, readers=way.now(late), late=True))
-    return (*way.steps, *in_lanes(way.kernel, across, max(capacities(system), default=0))) if way.steps else ()
+    return (*way.steps, *in_lanes(of.rewritten(way.kernel))) if way.steps else ()
 
 
 def _kept(kernel: Kernel, cover: Cover, system: System) -> Iterator[tuple[str, tuple[int, ...]]]:

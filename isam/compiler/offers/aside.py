@@ -9,24 +9,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from isam.compiler.offers.subject import one
 from isam.ir.kernel import Access, Kernel
 
 if TYPE_CHECKING:
-    from isam.mapper.space import Step
+    from isam.compiler.offers.subject import Steps, Subject
 
 COPIES = 4  # at most
 
 
-def set_aside(kernel: Kernel) -> tuple[Step, ...]:
+@one
+def set_aside(of: Subject) -> Steps:
     """Steps that copy what is read along some axes of a block, where a statement behind it overwrites the buffer along
     all of them. What the judge of rewritings cannot decide is not offered."""
-    if not any(True for _ in _overwritten(kernel)):
+    if not any(True for _ in _overwritten(of.kernel)):
         return ()
     from isam.compiler.offers.way import Way
     from isam.transforms.law import Site
     from isam.transforms.structure.unfold import Unfold
 
-    way = Way(kernel, 0)
+    way = Way(of.kernel, 0)
     way.take_each(Unfold(), lambda k: [Site.of(statement=i, source=n) for i, n in _read_then_written(k)], COPIES)
     return way.steps
 

@@ -13,23 +13,23 @@ from typing import TYPE_CHECKING
 from isam.ir.kernel import Kernel
 
 if TYPE_CHECKING:
-    from isam.mapper.space import Step
+    from isam.compiler.offers.subject import Steps, Subject
     from isam.transforms.law import Site
 
 MOST = 16  # terms that leave their sums
 
 
-def each_term(kernel: Kernel) -> Iterator[tuple[Step, ...]]:
+def each_term(of: Subject) -> Iterator[Steps]:
     """Steps after which no sum over an axis has a product as one of several terms; and those with others behind them
     that lay what terms are made of as that is made, where it lies otherwise: sums of products were not asked about
     before. What the judge of rewritings cannot decide is not offered."""
-    if not any(True for _ in _sites(kernel)):
+    if not any(True for _ in _sites(of.kernel)):
         return
     from isam.compiler.offers.lying import as_made
     from isam.compiler.offers.way import Way
     from isam.transforms.values.terms import SumApart
 
-    way = Way(kernel, 0)
+    way = Way(of.kernel, 0)
     way.take_each(SumApart(), lambda k: tuple(_sites(k)), MOST)
     yield way.steps
     if way.steps and (more := as_made(way.kernel)):

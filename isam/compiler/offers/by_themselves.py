@@ -13,14 +13,14 @@ from isam.ir.kernel import Kernel, Literal
 from isam.ir.mapping import Cover, Mapping
 
 if TYPE_CHECKING:
-    from isam.mapper.space import Step
+    from isam.compiler.offers.subject import Steps, Subject
 
 SUMS = 8  # at most
 
 
-def by_themselves(kernel: Kernel, cover: Cover, closed: frozenset[str]) -> Iterator[tuple[Step, ...]]:
-    """Steps that make such sums by themselves: those that have to be, then those as well that others make now;
-    ``closed``: memories that no move leads to."""
+def by_themselves(of: Subject) -> Iterator[Steps]:
+    """Steps that make such sums by themselves: those that have to be, then those as well that others make now."""
+    kernel, cover, closed = of.kernel, of.cover, of.system.closed
     stuck = frozenset(_stuck(cover, closed))
     more = stuck | frozenset(_elsewhere(kernel, cover, closed))
     yield _apart(kernel, stuck)
@@ -28,7 +28,7 @@ def by_themselves(kernel: Kernel, cover: Cover, closed: frozenset[str]) -> Itera
         yield _apart(kernel, more)
 
 
-def _apart(kernel: Kernel, sums: frozenset[str]) -> tuple[Step, ...]:
+def _apart(kernel: Kernel, sums: frozenset[str]) -> Steps:
     """Steps that make the sums in these buffers by themselves."""
     if not sums:
         return ()
@@ -46,7 +46,7 @@ def _apart(kernel: Kernel, sums: frozenset[str]) -> tuple[Step, ...]:
 
 
 def _stuck(cover: Cover, closed: frozenset[str]) -> Iterator[str]:
-    """Buffers that are summed up in closed memories and come from elsewhere."""
+    """Buffers that are summed up in closed memories, to which no move leads, and come from elsewhere."""
     last: dict[str, Mapping] = {}
     for m in cover.mappings:
         for o in m.operands:

@@ -8,21 +8,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from isam.compiler.offers.subject import one
 from isam.ir.kernel import Kernel, recurrences
 
 if TYPE_CHECKING:
-    from isam.mapper.space import Step
+    from isam.compiler.offers.subject import Steps, Subject
 
 STATES = 8  # temporaries at most: registers are few, and each is a step that is judged
 
 
-def carried(kernel: Kernel) -> tuple[Step, ...]:
+@one
+def carried(of: Subject) -> Steps:
     """Steps by which everything that a step reads of steps before it comes from a temporary, what is further back by
     way of several. What the judge of rewritings cannot decide is not offered."""
     from isam.compiler.offers.way import Way
     from isam.transforms.statements import ScalarReplacement
 
-    law, way = ScalarReplacement(), Way(kernel, 0)
+    law, way = ScalarReplacement(), Way(of.kernel, 0)
     way.take_each(law, lambda k: [s for s in law.sites(k) if _innermost(k, s["loop"])], STATES)
     return way.steps
 

@@ -8,34 +8,33 @@ a factor and is the same in every step of a sum leaves it. Whether that pays, sc
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
-from math import prod
 from typing import TYPE_CHECKING
 
 from isam.classes import dataclass
 from isam.ir.dataflow import determined
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import Access, Kernel
-from isam.ir.mapping import Cover
 from isam.ir.table import Some
 
 if TYPE_CHECKING:
+    from isam.compiler.offers.subject import Steps, Subject
     from isam.compiler.offers.way import Way
-    from isam.mapper.space import Step
 
 BYTES = {"i8": "u8", "u8": "i8"}
 SUM = {"cast", "mul", "add"}  # what an instruction for products of bytes does
 SOONER = 5 / 4  # times the points in a cycle, from which on such an instruction is tried
 
 
-def expanded(kernel: Kernel, cover: Cover, offered: Sequence[Instruction]) -> Iterator[tuple[Step, ...]]:
+def expanded(of: Subject) -> Iterator[Steps]:
     """Steps after which every sum that would be sooner done by such an instruction has the factors that it takes. What
     the judge of rewritings cannot decide is not offered."""
     from isam.compiler.offers.way import Way
 
+    kernel, offered = of.kernel, of.offered
     way, sums = Way(kernel, 0), list[tuple[int, Instruction]]()
-    for m in cover.mappings:
+    for m in of.cover.mappings:
         n = m.statements[-1]
-        if (s := kernel.statements[n]).accumulate and s.op == "add" and s.reduces and speed(m.instruction):
+        if (s := kernel.statements[n]).accumulate and s.op == "add" and s.reduces and rate(m.instruction):
             with way.attempt():
                 way.at = way.now((n,))[-1]
                 _onto(way, m.instruction, offered)
@@ -46,10 +45,10 @@ def expanded(kernel: Kernel, cover: Cover, offered: Sequence[Instruction]) -> It
             yield (*way.steps, *more)
 
 
-def _further(way: Way, sums: Sequence[tuple[int, Instruction]], offered: Sequence[Instruction]) -> tuple[Step, ...]:
+def _further(way: Way, sums: Sequence[tuple[int, Instruction]], offered: Sequence[Instruction]) -> Steps:
     """Steps after which instructions that do far more in a cycle, with operands laid out for them, carry the sums out.
     ``sums``: with the instructions that did before."""
-    from isam.compiler.offers.quicker import TIMES, TRIED, onto, rate
+    from isam.compiler.offers.quicker import TIMES, TRIED, onto, work
     from isam.transforms.edit import made_by
     from isam.transforms.factor import product_of
 
@@ -57,7 +56,7 @@ def _further(way: Way, sums: Sequence[tuple[int, Instruction]], offered: Sequenc
     for n, own in sums:
         types = [kernel.buffer(f.buffer).dtype for f in narrow_factors(kernel, n)]
         found = taking(offered, kernel, types, kernel.buffer(kernel.statements[n].dest.buffer).dtype)
-        able = sorted((i for i in found if rate(i) >= TIMES * rate(own)), key=rate, reverse=True)
+        able = sorted((i for i in found if work(i) >= TIMES * work(own)), key=work, reverse=True)
         if able:
             (m,) = product_of(kernel, n)
             casts = {i for x in kernel.statements[m].sources for i in made_by(kernel, m, x)}
@@ -65,10 +64,9 @@ def _further(way: Way, sums: Sequence[tuple[int, Instruction]], offered: Sequenc
     return way.steps
 
 
-def speed(i: Instruction) -> float:
+def rate(i: Instruction) -> float:
     """Points of the sum that the instruction takes in a cycle; 0 where it sums nothing, or that is not said."""
-    s = next((s for s in i.body.statements if s.accumulate), None)
-    return 0.0 if s is None else prod(i.span(a).most or 1 for a in s.domain.names) / (i.cost.issue or float("inf"))
+    return 0.0 if i.sum is None else i.sum.rate
 
 
 def _onto(way: Way, own: Instruction, offered: Sequence[Instruction]) -> None:
@@ -85,13 +83,13 @@ def _onto(way: Way, own: Instruction, offered: Sequence[Instruction]) -> None:
     order = sorted((0, 1), key=lambda k: found[k].buffer in fixed)  # what is summed of the other one is made once then
     tries = [(k, [BYTES[t] if i == k else t for i, t in enumerate(types)]) for k in order]
     result = kernel.buffer(kernel.statements[way.at].dest.buffer).dtype
-    asis = max((speed(i) for i in taking(offered, kernel, types, result)), default=0.0)
-    speeds = [max((speed(i) for i in taking(offered, kernel, t, result)), default=0.0) for _, t in tries]
-    best = max(speeds)
-    if max(asis if added else 0.0, best) < SOONER * speed(own) or (not added and best < SOONER * asis):
+    asis = max((rate(i) for i in taking(offered, kernel, types, result)), default=0.0)
+    rates = [max((rate(i) for i in taking(offered, kernel, t, result)), default=0.0) for _, t in tries]
+    best = max(rates)
+    if max(asis if added else 0.0, best) < SOONER * rate(own) or (not added and best < SOONER * asis):
         raise StepRefused
     if best >= SOONER * asis:
-        way.take(Rebase(), Site.of(statement=found[tries[speeds.index(best)][0]].cast), late=True)
+        way.take(Rebase(), Site.of(statement=found[tries[rates.index(best)][0]].cast), late=True)
     taken_out(way)
     apart(way)
     begun(way)

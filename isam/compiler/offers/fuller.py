@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from math import prod
 
 from isam.compiler.offers.longer import put_together
 from isam.compiler.offers.way import StepRefused, Way
-from isam.ir.instruction import Instruction
 from isam.ir.kernel import Access, Kernel
+from isam.ir.sumform import SumForm
 from isam.transforms.law import Site
 from isam.transforms.structure.roundup import RoundUpSum
 from isam.transforms.structure.unfold import Unfold
@@ -21,27 +20,27 @@ from isam.transforms.structure.unfold import Unfold
 COPIED = 3 / 2  # times as many calls without, from which on a copy for it pays
 
 
-def fill(way: Way, instruction: Instruction, statement: int, region: Sequence[int], part: bool = True) -> bool:
-    """Goes on to where calls of an instruction are as full as they can be at a sum. ``statement``: the sum in the
+def fill(way: Way, form: SumForm, statement: int, region: Sequence[int], part: bool = True) -> bool:
+    """Goes on to where calls of what sums so are as full as they can be at a sum. ``statement``: the sum in the
     kernel that the way began with, ``region``: what belongs to it there; ``part``: also where what makes an operand
     has to keep two axes where the sum has one. Whether that is so."""
-    rows = _in_rows(way, instruction, region)
-    parted = not rows and part and _in_rows(way, instruction, region, only=region)
-    if not _in_windows(way, instruction, statement, region):
+    rows = _in_rows(way, form, region)
+    parted = not rows and part and _in_rows(way, form, region, only=region)
+    if not _in_windows(way, form, statement, region):
         if not rows and not parted:
-            _in_rows(way, instruction, region, copied=True)
+            _in_rows(way, form, region, copied=True)
         with suppress(StepRefused):
-            _filled(way, instruction, region)
+            _filled(way, form, region)
     return parted
 
 
-def _in_rows(way: Way, instruction: Instruction, region: Sequence[int], copied: bool = False,
+def _in_rows(way: Way, form: SumForm, region: Sequence[int], copied: bool = False,
              only: Sequence[int] = ()) -> bool:  # fmt: skip
     """Goes on to where two axes that are not summed over are one, where its calls are fuller then: of an image the
     pixels of all rows, one after the other; ``copied``: where that saves many calls, of a copy that has them so;
     ``only``: at the sum and behind it. Whether it came there."""
     s = way.kernel.statements[way.at]
-    most = max((instruction.span(a).most or 1 for a in _parallel(instruction)), default=1)
+    most = form.width
     *_, outer, inner, _ = ("", "", "", *(a for a in s.domain.names if a not in s.reduces))
     if not outer or not all(s.domain.extent(a).is_constant for a in (outer, inner)):
         return False
@@ -73,12 +72,12 @@ def _slides(way: Way, site: Site, region: Sequence[int], outer: str, inner: str)
     return site["statement"] in way.now(region) and {outer, inner} <= named
 
 
-def _in_windows(way: Way, instruction: Instruction, statement: int, region: Sequence[int]) -> bool:
+def _in_windows(way: Way, form: SumForm, statement: int, region: Sequence[int]) -> bool:
     """Goes on to where the windows that slide over an image are rows of their own, one after the other, zeros behind:
     where a row of taps and channels together nearly fills a call, and neither does alone. Whether it came there."""
-    s, (size, most) = way.kernel.statements[way.at], groups(instruction)
+    s, most = way.kernel.statements[way.at], form.depth
     *_, outer, inner = ("", *s.reduces) if len(s.reduces) < 2 else s.reduces
-    if size < 2 or not outer or not all(s.domain.extent(a).is_constant for a in (outer, inner)):
+    if form.group < 2 or not outer or not all(s.domain.extent(a).is_constant for a in (outer, inner)):
         return False
     taps, channels = (s.domain.extent(a).const for a in (outer, inner))
     window = _window(way.kernel, way.now(region), outer, inner)
@@ -122,16 +121,10 @@ def _window(kernel: Kernel, region: Sequence[int], outer: str, inner: str) -> tu
     return None
 
 
-def _parallel(instruction: Instruction) -> list[str]:
-    """The axes of an instruction's sum that are not summed over."""
-    s = next(s for s in instruction.body.statements if s.accumulate)
-    return [a for a in s.domain.names if a not in s.reduces]
-
-
-def _filled(way: Way, instruction: Instruction, region: Sequence[int]) -> None:
+def _filled(way: Way, form: SumForm, region: Sequence[int]) -> None:
     """Goes on to a sum whose innermost axis is whole groups of those that the instruction takes, zeros behind, and
     fills its calls: where it is short, it is one with the axis around it."""
-    size, most = groups(instruction)
+    size, most = form.group, form.depth
     *_, inner = way.kernel.statements[way.at].reduces
     extent = way.kernel.statements[way.at].domain.extent(inner)
     if size < 2 or not extent.is_constant:
@@ -144,11 +137,3 @@ def _filled(way: Way, instruction: Instruction, region: Sequence[int]) -> None:
     if outer and 2 * whole <= most and way.kernel.statements[way.at].domain.extent(outer[-1]).const > 1:
         with way.attempt():
             put_together(way, outer[-1], inner)
-
-
-def groups(instruction: Instruction) -> tuple[int, int]:
-    """Neighbours along a sum that the instruction takes in a group, and how many of them in all; (1, 1): no groups."""
-    fixed = dict(instruction.fixed)
-    s = next(s for s in instruction.body.statements if s.accumulate)
-    size = prod(fixed[a] for a in s.reduces if a in fixed)
-    return size, size * prod(instruction.span(a).most or 1 for a in s.reduces if a not in fixed)

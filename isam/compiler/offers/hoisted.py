@@ -11,18 +11,25 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from isam.compiler.offers.subject import one
 from isam.ir.kernel import Kernel, recurrences
 
 if TYPE_CHECKING:
-    from isam.mapper.space import Step
+    from isam.compiler.offers.subject import Steps, Subject
     from isam.transforms.law import Site
     from isam.transforms.statements import Hoist
 
 AT_ONCE = 32  # steps of a run-time number of them for which sums are taken out of a loop together
 
 
+@one
+def hoisted(of: Subject) -> Steps:
+    """What takes sums out of a recurrent loop."""
+    return taken_out(of.kernel)
+
+
 @lru_cache(maxsize=16)
-def taken_out(kernel: Kernel) -> tuple[Step, ...]:
+def taken_out(kernel: Kernel) -> Steps:
     """What takes sums out of a recurrent loop; where the number of steps is known at run time only, so many at a time.
     Judged once for a kernel that is compiled for several machines, or again and again to be tuned. What the judge of
     rewritings cannot decide is not offered."""

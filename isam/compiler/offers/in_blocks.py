@@ -13,34 +13,36 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from isam.classes import dataclass
+from isam.compiler.offers.subject import one
 from isam.ir.kernel import Access, Kernel, Statement
 from isam.system.graph import System
 from isam.system.hierarchy import given, near_cache
 from isam.transforms.statements.hoist import LoopAt, loops
 
 if TYPE_CHECKING:
-    from isam.mapper.space import Step
+    from isam.compiler.offers.subject import Steps, Subject
 
 ROWS = 256  # of a product that a block has at least
 
 
-def in_blocks(kernel: Kernel, system: System) -> tuple[Step, ...]:
+@one
+def in_blocks(of: Subject) -> Steps:
     """Steps by which sums before a loop, also those that may leave it, are made block by block."""
     from isam.compiler.offers.hoisted import taken_out
     from isam.transforms.law import taken
 
-    ahead = taken_out(kernel)
+    kernel, ahead = of.kernel, taken_out(of.kernel)
     for step in ahead:
         kernel = taken(step.transform, kernel, step.site).kernel
     for n, loop in enumerate(loops(kernel)):
-        steps = _steps(list(_sums(kernel, loop)), loop.item.axis.extent.const, system)
+        steps = _steps(list(_sums(kernel, loop)), loop.item.axis.extent.const, of.system)
         if steps and (way := _split(kernel, n, steps)):
             return (*ahead, *way)
     return ()
 
 
 @lru_cache(maxsize=16)
-def _split(kernel: Kernel, loop: int, steps: int) -> tuple[Step, ...]:
+def _split(kernel: Kernel, loop: int, steps: int) -> Steps:
     """Judged once for a kernel that is compiled for several machines, or again and again to be tuned. What the judge
     of rewritings cannot decide is not offered."""
     from isam.compiler.offers.way import Way

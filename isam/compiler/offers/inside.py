@@ -12,19 +12,22 @@ from collections.abc import Iterator
 from math import prod
 from typing import TYPE_CHECKING
 
+from isam.compiler.offers.subject import one
 from isam.ir.counting import admitted
 from isam.ir.kernel import Kernel, Literal
 
 if TYPE_CHECKING:
-    from isam.mapper.space import Step
+    from isam.compiler.offers.subject import Steps, Subject
 
 LEAST = 1 / 16  # of the terms of all sums: fewer are not worth a schedule of several boxes
 MOST = 4  # borders
 
 
-def inside(kernel: Kernel) -> tuple[Step, ...]:
+@one
+def inside(of: Subject) -> Steps:
     """Steps after which sums leave out what they would add of zeros around some data, where those are many of their
     terms. What the judge of rewritings cannot decide is not offered."""
+    kernel = of.kernel
     if kernel.syms or not any(True for _ in _bordered(kernel)):
         return ()
     from isam.compiler.offers.way import Way

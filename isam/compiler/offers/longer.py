@@ -6,12 +6,12 @@ Rows have to lie one after the other for that, in the buffers too. Whether it pa
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from isam.compiler.offers.way import StepRefused, Way
 from isam.ir.affine import Affine
 from isam.ir.kernel import Access, Kernel, Statement
-from isam.mapper.space import Step
 from isam.transforms.edit import accesses, axis_of
 from isam.transforms.law import Site
 from isam.transforms.staging import viewable
@@ -19,8 +19,17 @@ from isam.transforms.structure.axes import joined
 from isam.transforms.structure.fuse import FuseAxes, FuseDimensions
 from isam.transforms.structure.rows import inside, users
 
+if TYPE_CHECKING:
+    from isam.compiler.offers.subject import Steps, Subject
 
-def longer_row(kernel: Kernel, at: int, outer: str, inner: str) -> tuple[Step, ...]:
+
+def longer_rows(of: Subject) -> Iterator[Steps]:
+    """For each such sum, steps that put its two axes together."""
+    for at, outer, inner in of.unfilled:
+        yield longer_row(of.kernel, at, outer, inner)
+
+
+def longer_row(kernel: Kernel, at: int, outer: str, inner: str) -> Steps:
     """Steps that put two axes of the sum at a statement together. What the judge of rewritings cannot decide is not
     offered."""
     way = Way(kernel, at)

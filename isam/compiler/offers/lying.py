@@ -15,30 +15,36 @@ from isam.ir.kernel import Kernel
 from isam.ir.mapping import Cover, Mapping
 
 if TYPE_CHECKING:
-    from isam.mapper.space import Step
+    from isam.compiler.offers.subject import Steps, Subject
 
 EMPTY = 2  # times as much that a call may take along a dimension than that has, from which on another one comes last
 
 
-def longest_last(kernel: Kernel, cover: Cover) -> tuple[Step, ...]:
+def lying(of: Subject) -> Iterator[Steps]:
+    """Steps by which one and steps by which the other dimension comes last."""
+    yield longest_last(of.kernel, of.cover)
+    yield alike_last(of.kernel, of.cover)
+
+
+def longest_last(kernel: Kernel, cover: Cover) -> Steps:
     """Steps that put the longest dimension last, of every such temporary that calls make with half of their lanes at
     most; ``cover``: of the kernel as it is written. What the judge of rewritings cannot decide is not offered."""
     return _last(kernel, dict(_short(kernel, cover)))
 
 
-def alike_last(kernel: Kernel, cover: Cover) -> tuple[Step, ...]:
+def alike_last(kernel: Kernel, cover: Cover) -> Steps:
     """Steps that put last the dimension along which an operand lies, of every such temporary whose calls take that
     operand across."""
     return _last(kernel, dict(_across(kernel, cover)))
 
 
-def as_made(kernel: Kernel) -> tuple[Step, ...]:
+def as_made(kernel: Kernel) -> Steps:
     """Steps that put last the dimension along which everything lies that such a temporary is made of; for a kernel of
     which there is no cover yet."""
     return _last(kernel, dict(_crosswise(kernel)))
 
 
-def _last(kernel: Kernel, dims: dict[str, int]) -> tuple[Step, ...]:
+def _last(kernel: Kernel, dims: dict[str, int]) -> Steps:
     """Steps that put a dimension of each of some temporaries last."""
     if not dims:
         return ()

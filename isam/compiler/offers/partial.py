@@ -8,38 +8,50 @@ schedules tell.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from math import prod
+from typing import TYPE_CHECKING
 
 from isam.caches import PERIOD
+from isam.compiler.offers.subject import one
 from isam.compiler.offers.way import StepRefused, Way
 from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
 from isam.ir.kernel import Access, Kernel, Recurrence, Statement
-from isam.mapper.space import Step
 from isam.transforms.edit import readers
 from isam.transforms.law import Site
 from isam.transforms.structure.inplace import InPlace
 from isam.transforms.structure.peel import PeelSum
 from isam.transforms.values.nest import NEST_SUMS, NestSum
 
+if TYPE_CHECKING:
+    from isam.compiler.offers.subject import Steps, Subject
+
 SIDE_BY_SIDE = 8  # additions that a unit has under way: fewer sums than that become longer vectors
 ALONE = 2  # times the lanes of a vector where rows come one after the other (measured)
 LONG = 8  # vectors of that many lanes that such a row has at least (measured)
 
 
-def in_lanes(kernel: Kernel, sums: Mapping[str, int], cache: int = 0) -> tuple[Step, ...]:
-    """Steps that make partial results of the sums into these buffers, which an instruction sums across so many lanes.
-    ``cache``: bytes of the last one, if any. What the judge of rewritings cannot decide is not offered; nor
+@one
+def partial(of: Subject) -> Steps:
+    """Steps that make partial results of what is summed across lanes."""
+    return in_lanes(of)
+
+
+def in_lanes(of: Subject, wider: int = 1) -> Steps:
+    """Steps that make partial results of what an instruction sums across lanes, as many as there are lanes, or
+    ``wider``, a multiple of that, wherever a sum goes. What the judge of rewritings cannot decide is not offered; nor
     anything for sizes known at run time: no schedule can be timed then."""
+    kernel, cache = of.kernel, of.last_cache if wider == 1 else 0
     if kernel.syms or any(isinstance(i, Recurrence) for i in kernel.body):
         return ()
     way = Way(kernel, 0)
     _in_place(way)
     before = way.steps
-    for lanes, n in ((m, n) for b, m in sums.items() for n, s in enumerate(kernel.statements) if s.dest.buffer == b):
+    found = of.sums.items()
+    for lanes, n in ((wider * m, n) for b, m in found for n, s in enumerate(kernel.statements) if s.dest.buffer == b):
         for at, law, axis, part in _sums(way.kernel, way.now((n,)), lanes, cache):
             further = replace(way, at=at)
             try:

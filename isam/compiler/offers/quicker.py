@@ -6,62 +6,59 @@ needs an axis cut first, and a factor laid out in groups; whether that pays, sch
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from math import prod
 from typing import TYPE_CHECKING
 
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import Access, Kernel
-from isam.ir.mapping import Cover
 from isam.mapper.filters import present
 from isam.mapper.pricing import Pricing
 
 if TYPE_CHECKING:
+    from isam.compiler.offers.subject import Steps, Subject
     from isam.compiler.offers.way import Way
-    from isam.mapper.space import Step
     from isam.transforms.law import Site
 
-TIMES = 10.0  # so many times the points in a cycle are looked for
+TIMES = 10.0  # so many times the points for the price of a call are looked for
 TRIED = 2  # instructions
 WIDER = 2  # times the lanes in parts that sums across them are made in: neighbours that go into a group stay together
 LARGE = 1 / 8  # of the points of the largest sum: others that are to be taken more quickly, too
 
 
-def quicker(kernel: Kernel, cover: Cover, offered: Sequence[Instruction],
-            across: Mapping[str, int]) -> Iterator[tuple[Step, ...]]:  # fmt: skip
+def quicker(of: Subject) -> Iterator[Steps]:
     """Steps after which such instructions carry out the large sums, all there are and, where a sum has one axis instead
-    of two that what makes its operands has, without that; what the judge of rewritings cannot decide is not offered.
-    ``across``: per buffer into which others are summed across lanes, how many these are."""
-    sums = [(m, n) for m in cover.mappings for n in m.statements[-1:]
+    of two that what makes its operands has, without that; what the judge of rewritings cannot decide is not offered."""
+    kernel = of.kernel
+    sums = [(m, n) for m in of.cover.mappings for n in m.statements[-1:]
             if kernel.statements[n].accumulate and kernel.statements[n].reduces]  # fmt: skip
     trips = Pricing(kernel).trips
     points = {n: trips[n] * prod(max(1, a.extent.const) for a in kernel.statements[n].domain.axes) for _, n in sums}
     large = LARGE * max(points.values(), default=0)
     able = [(n, m.statements, found) for m, n in sorted(sums, key=lambda pair: -points[pair[1]])
-            if points[n] >= large and (found := _quick(m.instruction, offered, kernel))]  # fmt: skip
+            if points[n] >= large and (found := _quick(m.instruction, of.offered, kernel))]  # fmt: skip
     if not able:
         return
     from isam.compiler.offers.partial import in_lanes
     from isam.compiler.offers.way import Way
 
-    wider = {b: WIDER * n for b, n in across.items()}
     for part in (True, False):
         way = Way(kernel, 0)
         parted = [onto(way, found, n, region, part) for n, region, found in able]
         if way.steps:
-            yield (*way.steps, *in_lanes(way.kernel, wider))
+            yield (*way.steps, *in_lanes(of.rewritten(way.kernel), WIDER))
         if not any(parted):
             break
 
 
 def _quick(instruction: Instruction, offered: Sequence[Instruction], kernel: Kernel) -> list[Instruction]:
     """The instructions that may do the same sum far more quickly, the quickest first."""
-    own = rate(instruction)
+    own = work(instruction)
     if own < 1.0:  # a scalar: what vectors could not take, fits nothing larger
         return []
     types = _types(instruction)
-    able = [i for i in present(offered, kernel) if rate(i) >= TIMES * own and _types(i) == types]
-    return sorted(able, key=rate, reverse=True)[:TRIED]
+    able = [i for i in present(offered, kernel) if work(i) >= TIMES * own and _types(i) == types]
+    return sorted(able, key=work, reverse=True)[:TRIED]
 
 
 def onto(way: Way, able: Sequence[Instruction], statement: int, region: Sequence[int], part: bool) -> bool:
@@ -73,7 +70,9 @@ def onto(way: Way, able: Sequence[Instruction], statement: int, region: Sequence
 
     with way.attempt():
         way.at = way.now((statement,))[0]
-        parted = fill(way, able[0], statement, region, part)
+        form = able[0].sum
+        assert form is not None
+        parted = fill(way, form, statement, region, part)
         found = [f for i in able for f in _laid_out(way.kernel, i, way.at, way.now(region))]
         for _, steps in sorted(found, key=lambda f: f[0]):
             with way.attempt():
@@ -85,11 +84,10 @@ def onto(way: Way, able: Sequence[Instruction], statement: int, region: Sequence
 
 
 def _laid_out(kernel: Kernel, instruction: Instruction, at: int,
-              region: Sequence[int]) -> Iterator[tuple[tuple[float, float], tuple[Step, ...]]]:  # fmt: skip
+              region: Sequence[int]) -> Iterator[tuple[tuple[float, float], Steps]]:  # fmt: skip
     """Ways to what an instruction takes that sums over neighbours in groups, with the prices of its calls then: an axis
     of the sum is cut into as many, and a dimension of one operand. The axis is cut in no statement besides ``region``:
     what makes an operand, or goes on with the result, keeps its axes."""
-    from isam.compiler.offers.fuller import groups
     from isam.compiler.offers.longer import seen
     from isam.mapper.match import Matches, match
     from isam.mapper.space import Step
@@ -98,7 +96,7 @@ def _laid_out(kernel: Kernel, instruction: Instruction, at: int,
     from isam.transforms.structure.dimensions import SplitDimension, divides
     from isam.transforms.structure.unfold import Unfold
 
-    s, (size, _) = kernel.statements[at], groups(instruction)
+    s, size = kernel.statements[at], instruction.sum.group if instruction.sum else 1
     for axis in (a for a in reversed(s.reduces) if size > 1 and divides(size, s.domain.extent(a))):
         mine = tuple(i for i in region if axis in kernel.statements[i].domain.names)
         cut = Step(SplitAxis((size,)), Site.of(axis=axis, statements=mine, factor=size), None)
@@ -123,10 +121,9 @@ def _source(kernel: Kernel, site: Site) -> str:
     return source.buffer if isinstance(source, Access) else ""
 
 
-def rate(i: Instruction) -> float:
-    """Points of the sum that the instruction takes in a cycle at most; 0 where it has none."""
-    s = next((s for s in i.body.statements if s.accumulate), None)
-    return 0.0 if s is None else prod(i.span(a).most or 1 for a in s.domain.names) / (1.0 + (i.cost.issue or 0.0))
+def work(i: Instruction) -> float:
+    """Points of the sum that the instruction takes for the price of a call; 0 where it has none."""
+    return 0.0 if i.sum is None else i.sum.work
 
 
 def _types(i: Instruction) -> list[tuple[str, str]]:

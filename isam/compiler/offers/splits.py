@@ -9,20 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import ceil, prod
+from typing import TYPE_CHECKING
 
 from isam.classes import dataclass
 from isam.compiler.offers.way import StepRefused, Way
 from isam.ir.affine import Affine
 from isam.ir.kernel import Kernel, Recurrence, Statement
-from isam.ir.mapping import Cover, Mapping
+from isam.ir.mapping import Mapping
 from isam.mapper.pricing import Pricing
-from isam.mapper.space import Step
 from isam.system.busy import idle, rounds
-from isam.system.graph import System
 from isam.transforms.law import Site
 from isam.transforms.structure.axes import SplitAxis
 from isam.transforms.structure.dimensions import PermuteDimensions
 from isam.transforms.values.nest import NEST_SUMS
+
+if TYPE_CHECKING:
+    from isam.compiler.offers.subject import Steps, Subject
 
 
 @dataclass(frozen=True)
@@ -36,9 +38,10 @@ class Work:
     tile: dict[str, int]
 
 
-def split_sums(kernel: Kernel, cover: Cover, system: System) -> Iterator[tuple[Step, ...]]:
-    """Steps that divide the largest sum of ``kernel``, where the calls of ``cover`` then take fewer rounds on the units
+def split_sums(of: Subject) -> Iterator[Steps]:
+    """Steps that divide the largest sum, where the calls of the cover then take fewer rounds on the units
     of the machine. What the judge of rewritings cannot decide is not offered."""
+    kernel, cover, system = of.kernel, of.cover, of.system
     sums = [n for n, s in enumerate(kernel.statements) if s.accumulate and s.reduces and _fixed(s)]
     pricing = Pricing(cover.kernel)
     works = [w for m in cover.mappings if (w := _work(pricing, m)) is not None]
@@ -92,7 +95,7 @@ def _work(pricing: Pricing, m: Mapping) -> Work | None:
     return Work(m, blocks, _points(s), tile)
 
 
-def _steps(kernel: Kernel, at: int, axis: str, length: int) -> tuple[Step, ...]:
+def _steps(kernel: Kernel, at: int, axis: str, length: int) -> Steps:
     """Parts of ``length`` become partial results; what is left over is summed as before, ahead of them."""
     way = Way(kernel, at)
     try:

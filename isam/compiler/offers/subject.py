@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property, wraps
 from itertools import pairwise
 from math import ceil
+from typing import TYPE_CHECKING
 
 from isam.classes import dataclass
 from isam.ir.instruction import Instruction
@@ -13,6 +15,11 @@ from isam.ir.kernel import Kernel
 from isam.ir.mapping import Cover
 from isam.system.graph import System
 from isam.system.hierarchy import capacities
+
+if TYPE_CHECKING:
+    from isam.mapper.space import Step
+
+    Steps = tuple[Step, ...]
 
 EMPTY = 1.125  # steps of a sum that calls take of each that there is, from which on longer rows are tried
 
@@ -26,9 +33,19 @@ class Subject:
     system: System
     offered: Sequence[Instruction]
 
+    def rewritten(self, kernel: Kernel) -> Subject:
+        """The same of a kernel that steps from this one lead to: what its calls leave to be wished for is as before."""
+        return replace(self, kernel=kernel)
+
     @cached_property
     def sums(self) -> dict[str, int]:
-        return across_lanes(self.cover)
+        """Per buffer that an instruction sums into, all lanes into one number, how many lanes that are."""
+        out: dict[str, int] = {}
+        for m in self.cover.mappings:
+            form = m.instruction.sum
+            if form is not None and form.across:
+                out[next(o.buffer for o in m.operands if o.operand == form.into)] = form.across
+        return out
 
     @property
     def last_cache(self) -> int:
@@ -37,31 +54,24 @@ class Subject:
 
     @property
     def unfilled(self) -> Iterator[tuple[int, str, str]]:
-        return unfilled(self.kernel, self.cover)
+        """Sums of which an instruction takes several steps at once, and whose inner axis leaves some of them empty: the
+        statement, the axis around that one, and that one."""
+        for m in self.cover.mappings:
+            s = self.kernel.statements[m.statements[-1]]
+            taken = {k: m.instruction.span(i).most for i, k in m.axes}
+            for outer, inner in pairwise(s.reduces):
+                most, extent = taken.get(inner), s.domain.extent(inner)
+                if outer in taken or not most or not extent.is_constant:
+                    continue
+                if ceil(extent.const / most) * most >= EMPTY * extent.const:
+                    yield m.statements[-1], outer, inner
 
 
-def unfilled(kernel: Kernel, cover: Cover) -> Iterator[tuple[int, str, str]]:
-    """Sums of which an instruction takes several steps at once, and whose inner axis leaves some of them empty: the
-    statement, the axis around that one, and that one."""
-    for m in cover.mappings:
-        s = kernel.statements[m.statements[-1]]
-        taken = {k: m.instruction.span(i).most for i, k in m.axes}
-        for outer, inner in pairwise(s.reduces):
-            most, extent = taken.get(inner), s.domain.extent(inner)
-            if outer in taken or not most or not extent.is_constant:
-                continue
-            if ceil(extent.const / most) * most >= EMPTY * extent.const:
-                yield m.statements[-1], outer, inner
+def one(make: Callable[[Subject], Steps]) -> Callable[[Subject], tuple[Steps]]:
+    """An offer of one kernel, as the table wants it: of several."""
 
+    @wraps(make)
+    def several(of: Subject) -> tuple[Steps]:
+        return (make(of),)
 
-def across_lanes(cover: Cover) -> dict[str, int]:
-    """Per buffer that an instruction sums into, all lanes into one number, how many lanes that are."""
-    out: dict[str, int] = {}
-    for m in cover.mappings:
-        s = next((s for s in m.instruction.body.statements if s.accumulate and s.reduces), None)
-        if s is not None and not any(row.names for row in s.dest.index) and len(s.reduces) == 1:
-            most = m.instruction.span(s.reduces[0]).most
-            if most and most > 1:
-                into = next(o.buffer for o in m.operands if o.operand == s.dest.buffer)
-                out[into] = most
-    return out
+    return several

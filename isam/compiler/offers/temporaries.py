@@ -7,21 +7,23 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from isam.compiler.offers.subject import one
 from isam.ir.kernel import Access, Kernel
 
 if TYPE_CHECKING:
-    from isam.mapper.space import Step
+    from isam.compiler.offers.subject import Steps, Subject
 
 
-def made_once(kernel: Kernel) -> tuple[Step, ...]:
+@one
+def made_once(of: Subject) -> Steps:
     """What is the same along a dimension of a temporary, and was typed as if it were not, is made once. What the judge
     of rewritings cannot decide stays."""
-    if not any(_typed_wide(kernel, b.name) for b in kernel.buffers if b.role == "temp"):
+    if not any(_typed_wide(of.kernel, b.name) for b in of.kernel.buffers if b.role == "temp"):
         return ()
     from isam.compiler.offers.way import StepRefused, Way
     from isam.transforms.narrow import Narrow
 
-    law, way = Narrow(), Way(kernel, 0)
+    law, way = Narrow(), Way(of.kernel, 0)
     while sites := law.sites(way.kernel):
         try:
             way.take(law, sites[0])
@@ -30,18 +32,19 @@ def made_once(kernel: Kernel) -> tuple[Step, ...]:
     return way.steps
 
 
-def speculated(kernel: Kernel) -> tuple[Step, ...]:
+@one
+def speculated(of: Subject) -> Steps:
     """Temporaries that are made at the points of some condition only are made at all of a box: more work, in calls as
     large as they may be."""
-    temps = {b.name for b in kernel.buffers if b.role == "temp"}
-    some = [n for n, s in enumerate(kernel.statements) if s.domain.where and s.dest.buffer in temps]
+    temps = {b.name for b in of.kernel.buffers if b.role == "temp"}
+    some = [n for n, s in enumerate(of.kernel.statements) if s.domain.where and s.dest.buffer in temps]
     if not some:
         return ()
     from isam.compiler.offers.way import StepRefused, Way
     from isam.transforms.law import Site
     from isam.transforms.structure.speculate import Speculate
 
-    law, way = Speculate(), Way(kernel, 0)
+    law, way = Speculate(), Way(of.kernel, 0)
     for n in some:
         with suppress(StepRefused):
             way.take(law, Site.of(statement=n))

@@ -10,31 +10,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from isam.compiler.offers.expanded import SOONER, apart, begun, narrow_factors, speed, taken_out, taking
+from isam.compiler.offers.expanded import SOONER, apart, begun, narrow_factors, rate, taken_out, taking
+from isam.compiler.offers.subject import one
 from isam.ir.dtype import DTYPES
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import Kernel
-from isam.ir.mapping import Cover
 
 if TYPE_CHECKING:
+    from isam.compiler.offers.subject import Steps, Subject
     from isam.compiler.offers.way import Way
-    from isam.mapper.space import Step
 
 INTEGERS = [d.name for d in DTYPES.values() if d.kind in "iu"]
 
 
-def widened(kernel: Kernel, cover: Cover, offered: Sequence[Instruction]) -> tuple[Step, ...]:
+@one
+def widened(of: Subject) -> Steps:
     """Steps after which every sum that would be sooner done by such an instruction has factors that were widened ahead.
     What the judge of rewritings cannot decide is not offered."""
     from isam.compiler.offers.way import Way
 
-    way = Way(kernel, 0)
-    for m in cover.mappings:
+    kernel, way = of.kernel, Way(of.kernel, 0)
+    for m in of.cover.mappings:
         n = m.statements[-1]
-        if (s := kernel.statements[n]).accumulate and s.op == "add" and s.reduces and speed(m.instruction):
+        if (s := kernel.statements[n]).accumulate and s.op == "add" and s.reduces and rate(m.instruction):
             with way.attempt():
                 way.at = way.now((n,))[-1]
-                _onto(way, m.instruction, offered)
+                _onto(way, m.instruction, of.offered)
     return way.steps
 
 
@@ -47,7 +48,7 @@ def _onto(way: Way, own: Instruction, offered: Sequence[Instruction]) -> None:
 
     found = narrow_factors(way.kernel, way.at, INTEGERS)
     types = [way.kernel.buffer(f.buffer).dtype for f in found]
-    dtype = _between(way.kernel, way.at, types, speed(own), offered)
+    dtype = _between(way.kernel, way.at, types, rate(own), offered)
     if not dtype:
         raise StepRefused
     if any(f.added for f in found):
@@ -70,7 +71,7 @@ def _between(kernel: Kernel, n: int, types: Sequence[str], own: float, offered: 
         return ""
 
     def most(a: str, b: str) -> float:
-        return max((speed(i) for i in taking(offered, kernel, (a, b), result)), default=0.0)
+        return max((rate(i) for i in taking(offered, kernel, (a, b), result)), default=0.0)
 
     wider = [d for d in INTEGERS if {*types} != {d} and all(holds(d, t) for t in types)]
     speeds = {d: most(d, d) for d in wider}

@@ -7,6 +7,7 @@ import pytest
 from isam.codegen.llvm.irtext import Function, Module
 from isam.codegen.llvm.template import Setting, expand
 from isam.codegen.llvm.tiles import Addressed, constant
+from isam.codegen.llvm.vectors import Lanes
 from isam.diagnostics import IsamError
 
 SNIPPETS = {"twice.f32": "x -> r\n%r = fadd $f32 %x, %x", "max.f32": "a, b -> r\n%r = fadd $f32 %a, %b",
@@ -16,7 +17,7 @@ SNIPPETS = {"twice.f32": "x -> r\n%r = fadd $f32 %x, %x", "max.f32": "a, b -> r\
 def emitted(text: str, lanes: int = 4, sizes: dict[str, int] | None = None, **tiles: Addressed):
     module = Module()
     fn = Function(module, "f", [])
-    names = expand(fn, text, {"A": "%a", "B": "%b"}, Setting(lanes, SNIPPETS, sizes or {}, tiles))
+    names = expand(fn, text, {"A": "%a", "B": "%b"}, Setting(Lanes(lanes), SNIPPETS, sizes or {}, tiles))
     return str(module), names
 
 

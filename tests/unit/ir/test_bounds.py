@@ -58,7 +58,9 @@ def test_random_kernels_lie_within():
                                             ("gru", 1e-3), ("layer_norm", 1e-3), ("gelu_erf", 1e-5)])  # fmt: skip
 def test_bounds_are_useful(name, most):
     k, sizes = CASES[name].load(), CASES[name].sizes[0]
-    for value, bound in enclose(k, random_arrays(k, sizes, 4), sizes).values():
+    found = enclose(k, random_arrays(k, sizes, 4), sizes)
+    assert set(found) == {b.name for b in k.arguments if b.role in ("out", "inout")} != set()
+    for value, bound in found.values():
         assert bound.max() < most * max(1, abs(value).max())
 
 

@@ -16,6 +16,7 @@ from isam.ir.kernel import Access, Axis, Buffer, Domain, Kernel, Literal, Recurr
 from isam.ir.mapping import Mapping, OperandMap
 from isam.ir.mismatch import Mismatch
 from isam.mapper.cover import cover
+from isam.mapper.demand import Demand
 
 ROWS = (Affine.of("i"), Affine.of("j"))
 
@@ -114,12 +115,12 @@ def names(c) -> list[str]:
 def test_fused_instructions_compete_with_sequences(stub):
     big = matmul(8, 8, 8)
     t = Trace(Approach())
-    c = cover(big, [ZERO, MUL, ADD, MM, MMZ], t)
+    c = cover(big, Demand([ZERO, MUL, ADD, MM, MMZ]), t)
     # 1 + 1 + 1 calls of the 16-limited ones against 8 calls of the fused 4x4x4
     assert names(c) == ["zero", "mul", "add"]
     assert c.gap is None
     assert c.notes["calls"] == 3
-    fused = cover(matmul(4, 4, 4), [ZERO, MUL, ADD, MM, MMZ], Trace(Approach()))
+    fused = cover(matmul(4, 4, 4), Demand([ZERO, MUL, ADD, MM, MMZ]), Trace(Approach()))
     assert names(fused) == ["mmz"]
     point = next(x for x in t.decisions if x.point == "cover")
     assert point.count >= 3
@@ -133,26 +134,21 @@ def test_an_approach_may_pick_another_cover_and_it_is_recorded(stub):
             return next(o for o in choice.options if o.label == "mmz(0, 1, 2)")
 
     t = Trace(Last())
-    assert names(cover(matmul(), [ZERO, MUL, ADD, MM, MMZ], t)) == ["mmz"]
+    assert names(cover(matmul(), Demand([ZERO, MUL, ADD, MM, MMZ]), t)) == ["mmz"]
     again = Trace.replaying(t.to_json())
-    assert names(cover(matmul(), [ZERO, MUL, ADD, MM, MMZ], again)) == ["mmz"]
+    assert names(cover(matmul(), Demand([ZERO, MUL, ADD, MM, MMZ]), again)) == ["mmz"]
     assert again.to_json() == t.to_json()
 
 
 def test_require_is_a_checked_demand(stub):
-    assert names(cover(matmul(), [ZERO, MUL, ADD, MM], Trace(Approach()), require=["mm"])) == ["zero", "mm"]
-    no = cover(matmul(), [ZERO, MUL, ADD], Trace(Approach()), require=["mm"])
+    assert names(cover(matmul(), Demand([ZERO, MUL, ADD, MM], require=["mm"]), Trace(Approach()))) == ["zero", "mm"]
+    no = cover(matmul(), Demand([ZERO, MUL, ADD], require=["mm"]), Trace(Approach()))
     assert not no
     assert "'mm' was required" in str(no)
 
 
-def test_penalties_change_the_choice(stub):
-    c = cover(matmul(), [ZERO, MUL, ADD, MM], Trace(Approach()), penalties={"mul": 100.0})
-    assert names(c) == ["zero", "mm"]
-
-
 def test_what_nothing_covers_is_reported_with_what_would_do(stub):
-    no = cover(matmul(), [MM], Trace(Approach()))
+    no = cover(matmul(), Demand([MM]), Trace(Approach()))
     assert not no
     assert [g.statement for g in no.gaps] == [0]
     assert no.gaps[0].missing
@@ -163,7 +159,7 @@ def test_what_nothing_covers_is_reported_with_what_would_do(stub):
 
 def test_the_cheap_filter_keeps_the_matcher_from_being_asked(stub):
     others = [instr(f"e{n}", 16, stmt(d("i"), "D[i]", "exp", "S[i]")) for n in range(300)]
-    cover(matmul(), [ZERO, MM, *others], Trace(Approach()))
+    cover(matmul(), Demand([ZERO, MM, *others]), Trace(Approach()))
     assert stub == ["zero", "mm"]
 
 
@@ -184,7 +180,7 @@ def test_a_region_with_a_statement_in_between_is_not_offered(stub, monkeypatch):
         return real(kernel, instruction, **k)
 
     monkeypatch.setattr(isam.mapper, "match", match)
-    assert names(cover(kernel, [odd, *single], Trace(Approach()))) == ["exp", "log", "add"]
+    assert names(cover(kernel, Demand([odd, *single]), Trace(Approach()))) == ["exp", "log", "add"]
 
 
 def test_unit_strides_win_and_constants_are_packed_for_free(stub, monkeypatch):
@@ -200,11 +196,11 @@ def test_unit_strides_win_and_constants_are_packed_for_free(stub, monkeypatch):
 
     monkeypatch.setattr(isam.mapper, "match", lambda *a, **k: [along("i", 0), along("j", 1)])
     t = Trace(Approach())
-    assert cover(kernel, [vec], t).mappings[0].axis_map == {"i": "j"}
+    assert cover(kernel, Demand([vec]), t).mappings[0].axis_map == {"i": "j"}
     assert [x.count for x in t.decisions if x.point == "mapping"] == [2]
     in_place = instr("negate", 16, stmt(d("i"), "D[i]", "neg", "S[i]"))
     monkeypatch.setattr(isam.mapper, "match", lambda *a, **k: [replace(along("i", 0), instruction=in_place)])
-    no = cover(kernel, [in_place], Trace(Approach()), search=False)
+    no = cover(kernel, Demand([in_place]), Trace(Approach()), search=False)
     assert not no
     assert "a stride of 32 elements along dimension 0 of y" in str(no)
 
@@ -217,6 +213,6 @@ def test_recurrent_bodies_stay_together_and_in_place(stub):
     bufs = (buf("x", "in", 4), buf("a", "temp", 4), buf("b", "temp", 4), buf("y", "out", 4))
     kernel = Kernel("r", (Sym("T"),), bufs, body)
     ops = [instr(o, 16, stmt(d("i"), "D[i]", o, "S[i]")) for o in ("exp", "log", "neg")]
-    c = cover(kernel, ops, Trace(Approach()))
+    c = cover(kernel, Demand(ops), Trace(Approach()))
     assert [m.statements for m in c.mappings] == [(0,), (1,), (2,), (3,)]
     assert c.notes["calls"] == 1 + 1000 + 1000 + 1

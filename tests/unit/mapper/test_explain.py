@@ -11,6 +11,7 @@ from isam.ir.normal import normal_form
 from isam.ir.text import parse, parse_instruction, parse_kernel
 from isam.mapper import explain
 from isam.mapper.cover import cover
+from isam.mapper.demand import Demand
 from isam.mapper.nearest import closest, nearest
 from isam.mapper.spelt import spelt
 from tests.corpus import CASES
@@ -136,7 +137,7 @@ def test_what_stands_in_the_way_is_what_a_machine_says():
     exact = parse_instruction(text.format("instruction", "mm(M == 8, N, K)", m="M", i="i"))
     free = parse_instruction(text.format("instruction", "mm(M, N, K)", m="M", i="i"))
     sized = k.with_sizes({"M": 13, "N": 4, "K": 4})
-    (gap, *_) = cover(normal_form(sized), [exact], Trace(Approach())).gaps
+    (gap, *_) = cover(normal_form(sized), Demand([exact]), Trace(Approach())).gaps
     assert nearest(sized, exact)[0].have == gap.mismatches[0].have == explain(sized, exact).reason.have
     assert gap.mismatches[0].kind == "extent"
     assert nearest(sized, free)[0].kind == explain(sized, free).reason.kind == "coefficient"

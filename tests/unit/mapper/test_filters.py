@@ -12,6 +12,7 @@ from isam.ir.dtype import DTYPES
 from isam.ir.kernel import Kernel
 from isam.ir.text import parse_instruction
 from isam.mapper.cover import cover
+from isam.mapper.demand import Demand
 from isam.mapper.filters import needs_of, one_per_structure, present, structure_of
 from isam.mapper.match import match
 from tests.corpus import CASES
@@ -49,7 +50,7 @@ def counted(monkeypatch):
 
 def test_only_the_members_of_the_right_type_are_matched(counted):
     assert len(FAMILY) >= 600
-    c = cover(vadd("f32"), FAMILY, Trace(Approach()))
+    c = cover(vadd("f32"), Demand(FAMILY), Trace(Approach()))
     assert c
     assert {n for n in counted if "_f32_" not in n} == set()
     assert len(counted) <= 2 * len(SIZES)  # the sizes that one call may take, and their symmetries
@@ -58,7 +59,7 @@ def test_only_the_members_of_the_right_type_are_matched(counted):
 def test_a_report_about_a_type_that_no_member_has_asks_one_per_structure(counted):
     """Every size of one operation is a structure, whatever the number of element types."""
     few = [i for i in FAMILY if "_f32_" not in i.name]
-    no = cover(vadd("f32"), few, Trace(Approach()), search=False)
+    no = cover(vadd("f32"), Demand(few), Trace(Approach()), search=False)
     assert not no
     assert no.gaps[0].mismatches[1].kind == "dtype"
     assert len([n for n in counted if n.startswith("v_")]) == len(SIZES)
@@ -108,7 +109,7 @@ def test_comparisons_written_either_way_are_the_same():
     for i in (greater, less):
         assert match(k, i)
         assert present([i], k) == [i]
-        assert cover(k, [i], Trace(Approach()))
+        assert cover(k, Demand([i]), Trace(Approach()))
 
 
 def test_liberties_that_the_kernel_does_not_grant_rule_out():

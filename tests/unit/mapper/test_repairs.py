@@ -116,16 +116,19 @@ def test_where_nothing_helps_it_says_so():
     assert NONE in str(why)
 
 
-@pytest.mark.parametrize(
-    "name", ["conv2d", "depthwise_conv2d/stride=2", "softmax", "sepconv", "gemv", "layer_norm", "ger"]
-)
-def test_every_repair_offered_works(name):
-    k = CASES[name].load().with_sizes(CASES[name].small[0])
+@pytest.mark.parametrize(("name", "least"), [
+    ("conv2d", 4), ("depthwise_conv2d/stride=2", 2), ("softmax", 7), ("sepconv", 3), ("gemv", 3), ("layer_norm", 3),
+    ("ger", 1),
+])  # fmt: skip
+def test_every_repair_offered_works(name, least):
+    k, offered = CASES[name].load().with_sizes(CASES[name].small[0]), 0
     for i in instruction_names():
         why = explain(k, instruction(i))
         for r in why.repairs:
             works(r)
+        offered += len(why.repairs)
         Page().feed(page(why))
+    assert offered >= least
 
 
 class Page(HTMLParser):

@@ -11,13 +11,15 @@ import pytest
 import isam
 from isam.approach.choice import Choice, Trace
 from isam.approach.shipped.greedy import Greedy
-from isam.compiler.variants import Variant
+from isam.compiler.stages import new_job, run_stages
+from isam.compiler.variants import Variant, select
 from isam.ir.interp import run
 from isam.ir.mapping import Cover
 from isam.ir.normal import normal_form
 from isam.ir.text import parse
 from isam.mapper import space
 from isam.mapper.cover import cover
+from isam.mapper.demand import Demand
 from isam.mapper.search import errors
 from isam.mapper.space import Step
 from isam.transforms.saving import ErrorBound, Saving
@@ -61,7 +63,7 @@ def sized(text: str, **sizes: int):
 
 def answer(kernel, trace: Trace | None = None, saves: bool = True) -> tuple[Cover, Trace]:
     trace = trace or Trace(Greedy())
-    found = cover(kernel, list(isam.load_system("host").instructions.values()), trace, saves=saves)
+    found = cover(kernel, Demand(list(isam.load_system("host").instructions.values()), saves=saves), trace)
     assert isinstance(found, Cover)
     return found, trace
 
@@ -182,3 +184,21 @@ def test_a_variant_that_is_less_exact_has_to_take_half_the_time():
     assert take(Choice("variant", [plain, other], {}, [1.0, 0.45])) is other
     assert take(Choice("variant", [plain, exact], {}, [1.0, 0.95])) is exact
     assert take(Choice("variant", [other, exact], {}, [0.5, 0.95])) is exact
+
+
+def test_what_saves_is_compared_with_a_cover_of_the_same_stage():
+    """The stage that covers makes both covers: its seconds and its decisions are all there are on them."""
+    job = run_stages(new_job(parse(CONV), isam.load_system("host"), MANY, None, check=False), "cover")
+    assert job.cover is not None
+    assert job.cover.errors
+    assert job.plain is not None
+    assert not job.plain.errors
+    made = len(job.trace.decisions)
+    select(job)
+    assert {d.point for d in job.trace.decisions[made:]}.isdisjoint({"search", "kernel", "cover", "mapping"})
+    assert job.candidates[0].cover is job.plain
+
+
+def test_without_sizes_there_is_nothing_to_compare():
+    job = run_stages(new_job(parse(CONV), isam.load_system("host"), {}, None, check=False), "cover")
+    assert job.plain is None

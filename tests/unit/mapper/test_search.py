@@ -8,6 +8,7 @@ from isam.approach.choice import Approach, Trace
 from isam.ir import oracle
 from isam.ir.text import parse, parse_instruction
 from isam.mapper.cover import cover
+from isam.mapper.demand import Demand
 from isam.mapper.search import Budget, cover_with_search, find
 
 GEMM = parse_instruction("""instruction gemm(M, N, K)
@@ -64,7 +65,7 @@ def laws(c) -> list[str]:
 
 
 def test_a_matrix_vector_product_on_a_matrix_product_gets_a_column_of_its_own():
-    c = cover_with_search(GEMV, [GEMM, ZERO, COPY], Trace(Approach()))
+    c = cover_with_search(GEMV, Demand([GEMM, ZERO, COPY]), Trace(Approach()))
     assert c, c
     assert set(laws(c)) == {"add-unit-axis"}
     assert [m.instruction.name for m in c.mappings].count("gemm") == 1
@@ -75,7 +76,7 @@ def test_a_matrix_vector_product_on_a_matrix_product_gets_a_column_of_its_own():
 
 def test_packed_operands_are_reached_by_splitting_an_axis_and_dimensions():
     """IR-11: the instruction stays linear, the kernel comes to it."""
-    c = cover_with_search(ROW, [VNNI, ZERO, COPY], Trace(Approach()))
+    c = cover_with_search(ROW, Demand([VNNI, ZERO, COPY]), Trace(Approach()))
     assert c, c
     assert laws(c)[0] == "split-axis"
     assert set(laws(c)[1:]) == {"split-dimension"}
@@ -92,11 +93,11 @@ def test_a_missing_operation_is_made_of_others():
     text = "kernel d()\n  in a: f32[9]\n  in b: f32[9]\n  out y: f32[9]\n  forall i < 9\n    y[i] = a[i] - b[i]\n"
     kernel = parse(text)
     ops = [binary("add", "+"), NEG]
-    c = cover(kernel, ops, Trace(Approach()))
+    c = cover(kernel, Demand(ops), Trace(Approach()))
     assert c, c
     assert c.steps == ("sub-by-add (statement 0)",)
     assert {m.instruction.name for m in c.mappings} == {"add", "neg"}
-    assert not cover(kernel, ops, Trace(Approach()), search=False)
+    assert not cover(kernel, Demand(ops), Trace(Approach()), search=False)
 
 
 def test_conversions_that_round_need_the_permission():
@@ -105,29 +106,29 @@ def test_conversions_that_round_need_the_permission():
         "instruction inv(N)\n  in S: f32[N]\n  out D: f32[N]\n  forall i < N\n    D[i] = 1 / S[i]\n"
     )
     kernel = parse(text)
-    c = cover(kernel, [inverse, binary("mul", "*")], Trace(Approach()))
+    c = cover(kernel, Demand([inverse, binary("mul", "*")]), Trace(Approach()))
     assert c.steps == ("div-by-reciprocal (statement 0)",)
     assert c.notes["numerics"] == ["rounding"]
     exact = replace(kernel, permits=frozenset({"exact"}))
-    assert not cover(exact, [inverse, binary("mul", "*")], Trace(Approach()))
+    assert not cover(exact, Demand([inverse, binary("mul", "*")]), Trace(Approach()))
 
 
 def test_a_statement_no_law_can_help_ends_the_search_at_once():
     kernel = parse("kernel e()\n  in a: f32[9]\n  out y: f32[9]\n  forall i < 9\n    y[i] = erf(a[i])\n")
-    r = find(kernel, [GEMM, ZERO], Trace(Approach()))
+    r = find(kernel, Demand([GEMM, ZERO]), Trace(Approach()))
     assert not r
     assert (r.states, r.blind_expansions, r.complete) == (1, 0, True)
     assert "do 'erf' on f32 (" in str(r.uncovered)
     kernel = parse("kernel e()\n  in a: f32[9]\n  out y: bool[9]\n  forall i < 9\n    y[i] = a[i] < 2\n")
-    assert "do 'lt' on f32 giving bool (" in str(find(kernel, [GEMM, ZERO], Trace(Approach())).uncovered)
+    assert "do 'lt' on f32 giving bool (" in str(find(kernel, Demand([GEMM, ZERO]), Trace(Approach())).uncovered)
 
 
 def test_budgets_end_the_search_truthfully():
-    r = find(GEMV, [GEMM, ZERO, COPY], Trace(Approach()), Budget(states=2))
+    r = find(GEMV, Demand([GEMM, ZERO, COPY]), Trace(Approach()), Budget(states=2))
     assert not r
     assert not r.complete
     assert r.states == 2
-    shallow = find(GEMV, [GEMM, ZERO, COPY], Trace(Approach()), Budget(depth=1))
+    shallow = find(GEMV, Demand([GEMM, ZERO, COPY]), Trace(Approach()), Budget(depth=1))
     assert not shallow
     assert not shallow.complete
 
@@ -145,11 +146,11 @@ def test_blind_steps_are_a_counted_last_resort():
     D[i] = exp(A[i]) * (B[i] * C[i])
 """)
     kernel = parse(text)
-    r = find(kernel, [fused], Trace(Approach()))
+    r = find(kernel, Demand([fused]), Trace(Approach()))
     assert r, r.uncovered
     assert r.paths[0].steps[0].transform.law == "reassociate"
     assert r.blind_expansions == sum(s.because is None for p in r.paths for s in p.steps)
-    none = find(kernel, [fused], Trace(Approach()), Budget(blind=0))
+    none = find(kernel, Demand([fused]), Trace(Approach()), Budget(blind=0))
     assert bool(none) == (r.blind_expansions == 0)
 
 
@@ -161,9 +162,9 @@ def test_require_drives_the_search_too():
   forall k < K
     c[] += a[k] * b[k]
 """)
-    plain = cover(GEMV, [GEMM, dot, ZERO, COPY], Trace(Approach()))
+    plain = cover(GEMV, Demand([GEMM, dot, ZERO, COPY]), Trace(Approach()))
     assert plain.steps == ()
-    demanded = cover(GEMV, [GEMM, dot, ZERO, COPY], Trace(Approach()), require=["gemm"])
+    demanded = cover(GEMV, Demand([GEMM, dot, ZERO, COPY], require=["gemm"]), Trace(Approach()))
     assert demanded, demanded
     assert "gemm" in {m.instruction.name for m in demanded.mappings}
     assert set(laws(demanded)) == {"add-unit-axis"}
@@ -175,11 +176,11 @@ def test_the_approach_picks_the_order_of_steps_and_the_kernel():
             return choice.options[-1]
 
     trace = Trace(Last())
-    c = cover_with_search(GEMV, [GEMM, ZERO, COPY], trace)
+    c = cover_with_search(GEMV, Demand([GEMM, ZERO, COPY]), trace)
     assert c
     assert oracle.equal(GEMV, c.kernel, {}, 1)
     again = Trace.replaying(trace.to_json())
-    assert cover_with_search(GEMV, [GEMM, ZERO, COPY], again).kernel == c.kernel
+    assert cover_with_search(GEMV, Demand([GEMM, ZERO, COPY]), again).kernel == c.kernel
 
 
 def test_stride_two_rows_are_free_where_the_leading_dimension_is():
@@ -193,7 +194,7 @@ def test_stride_two_rows_are_free_where_the_leading_dimension_is():
   forall n < 1, h < 4, v < 4, k < 5, r < 3, s < 3, c < 3
     y[n, h, v, k] += x[n, 2 * h + r, 2 * v + s, c] * w[r, s, c, k]
 """)
-    c = cover(kernel, [GEMM, ZERO], Trace(Approach()))
+    c = cover(kernel, Demand([GEMM, ZERO]), Trace(Approach()))
     assert c
     (m,) = [m for m in c.mappings if m.instruction.name == "gemm"]
     assert dict(m.axes)["k"] == "c"
@@ -223,13 +224,13 @@ def test_padding_answers_a_condition_the_instruction_cannot_respect_when_values_
     y[i] += x[i + r - 1] * w[r]
 """
     kernel = parse(text.format(permits="  permits reassociate, contract, finite\n"))
-    c = cover(kernel, [whole, ZERO, copy], Trace(Approach()))
+    c = cover(kernel, Demand([whole, ZERO, copy]), Trace(Approach()))
     assert c, c
     assert laws(c) == ["pad"]
     assert c.notes["numerics"] == ["finite"]
     assert "other conditions" in c.notes["because"][0]
     assert oracle.equal(kernel, c.kernel, {}, 3)
-    no = cover(parse(text.format(permits="")), [whole, ZERO, copy], Trace(Approach()))
+    no = cover(parse(text.format(permits="")), Demand([whole, ZERO, copy]), Trace(Approach()))
     assert not no
     assert no.notes["complete"]
 
@@ -247,7 +248,7 @@ def test_an_output_that_lies_the_other_way_is_turned_explicitly():
 """
     kernel = parse(text)
     one = parse_instruction("instruction one()\n  in S: f32\n  out D: f32\n  D = S\n")
-    c = cover(kernel, [GEMM, ZERO, one], Trace(Approach()), require=["gemm"])
+    c = cover(kernel, Demand([GEMM, ZERO, one], require=["gemm"]), Trace(Approach()))
     assert c, c
     assert set(laws(c)) == {"permute-dimensions"}
     (m,) = [m for m in c.mappings if m.instruction.name == "gemm"]

@@ -12,10 +12,11 @@ from isam.ir.dataflow import order_of
 from isam.ir.hashing import structural_hash
 from isam.ir.kernel import Kernel, Statement
 from isam.ir.text import parse
+from isam.mapper.demand import Demand
 from isam.mapper.goals import Covered, Used
 from isam.mapper.search import DEFAULT, Budget, find, reach
 from isam.mapper.seen import Histories
-from isam.mapper.space import demand_of, explore
+from isam.mapper.space import asked_by, explore
 from isam.transforms import ALL
 from isam.transforms.law import Rewrite, Site, Transform
 from tests.corpus import CASES
@@ -129,7 +130,7 @@ def test_a_law_without_effect_ends_at_once():
 def test_a_law_that_grows_answers_a_demand_once_on_a_path():
     """Each new axis of one element would ask for another: without the rule the path has no end."""
     kernel = CASES["sepconv"].load()
-    r = find(kernel, [GEMM, COPY], Trace(Approach()), Budget(states=300, work=10_000, depth=40))
+    r = find(kernel, Demand([GEMM, COPY]), Trace(Approach()), Budget(states=300, work=10_000, depth=40))
     assert r.ended != "depth"
     for case in (GEMV, named("softmax"), kernel):
         for p in reach(case, GEMM, budget=Budget(states=200, blind=0, depth=12)).paths:
@@ -155,7 +156,7 @@ def test_growing_laws_take_no_blind_steps():
 @pytest.mark.parametrize(("field", "ended"), [("states", "states"), ("work", "work"), ("depth", "depth")])
 @pytest.mark.parametrize("amount", [0, 1])
 def test_every_budget_is_told(field, ended, amount):
-    r = find(GEMV, [GEMM, ZERO, COPY], Trace(Approach()), Budget(**{field: amount}))
+    r = find(GEMV, Demand([GEMM, ZERO, COPY]), Trace(Approach()), Budget(**{field: amount}))
     assert (bool(r), r.complete, r.ended) == (False, False, ended)
     assert r.states <= 1 + (field == "depth") * 12
     assert r.uncovered is not None
@@ -187,7 +188,7 @@ def test_the_clock_ends_a_search_and_a_recording_ends_it_there_again():
 
 
 def test_no_instruction_at_all():
-    r = find(GEMV, [], Trace(Approach()))
+    r = find(GEMV, Demand([]), Trace(Approach()))
     assert (bool(r), r.complete, r.blind_expansions) == (False, True, 0)
     assert r.uncovered is not None
     assert len(r.uncovered.gaps) == len(GEMV.statements)
@@ -197,12 +198,12 @@ def test_a_conversion_into_what_no_instruction_has_is_no_hope():
     """a - b is a + (-b); that helps only where there is a negation, or a product to negate with."""
     kernel = body("y[i] = a[i] - b[i]", "z[i] = rsqrt(a[i])")
     vadd, vmul = instruction("vadd"), instruction("vmul")
-    r = find(kernel, [vadd, vmul], Trace(Approach()))
+    r = find(kernel, Demand([vadd, vmul]), Trace(Approach()))
     assert (bool(r), r.states, r.complete) == (False, 1, True)
     double = instruction("scale")
-    r = find(body("y[i] = a[i] - b[i]", "z[i] = a[i] * b[i]"), [vadd, vmul, double], Trace(Approach()))
+    r = find(body("y[i] = a[i] - b[i]", "z[i] = a[i] * b[i]"), Demand([vadd, vmul, double]), Trace(Approach()))
     assert [s.transform.law for s in r.paths[0].steps] == ["sub-by-add", "neg-by-mul"]
-    assert not find(body("y[i] = a[i] - b[i]", "z[i] = a[i] + b[i]"), [vadd], Trace(Approach()))
+    assert not find(body("y[i] = a[i] - b[i]", "z[i] = a[i] + b[i]"), Demand([vadd]), Trace(Approach()))
 
 
 def test_instructions_that_would_do_are_looked_for_once(monkeypatch):
@@ -210,12 +211,12 @@ def test_instructions_that_would_do_are_looked_for_once(monkeypatch):
 
     asked = []
     monkeypatch.setattr(uncovered, "would_do", lambda kernel, statement: asked.append(kernel) or ())
-    r = find(GEMV, [GEMM, COPY], Trace(Approach()), Budget(blind=0))
+    r = find(GEMV, Demand([GEMM, COPY]), Trace(Approach()), Budget(blind=0))
     assert r.states > 1
     assert all(k is GEMV for k in asked)
     assert asked
     asked.clear()
-    no = find(ROW, [VNNI, ZERO], Trace(Approach()), Budget(blind=0)).uncovered
+    no = find(ROW, Demand([VNNI, ZERO]), Trace(Approach()), Budget(blind=0)).uncovered
     assert no is not None
     assert no.nearest is not None
     assert {id(k) for k in asked} == {id(ROW), id(no.nearest[1].kernel)}, "and for the nearest"
@@ -223,31 +224,32 @@ def test_instructions_that_would_do_are_looked_for_once(monkeypatch):
 
 def test_the_nearest_rewriting_says_what_is_still_missing():
     """An instruction that takes four terms at a time alone: sums rounded up would do, but for the copies."""
-    r = find(ROW, [VNNI, ZERO], Trace(Approach()), Budget(blind=0))
+    r = find(ROW, Demand([VNNI, ZERO]), Trace(Approach()), Budget(blind=0))
     assert r.uncovered is not None
     assert r.uncovered.nearest is not None
     steps, left = r.uncovered.nearest
     assert {s.partition(" ")[0] for s in steps} == {"add-unit-axis", "round-up-sum"}
     assert {left.kernel.statements[g.statement].op for g in left.gaps} == {"copy"}
     assert f"rewritten by {' then '.join(steps)}, this alone is left:" in str(r.uncovered)
-    assert find(ROW, [VNNI, ZERO, *(i for g in left.gaps for i in g.remedies[:1])], Trace(Approach()))
-    assert find(ROW, [], Trace(Approach())).uncovered.nearest is None, "nothing helps"  # type: ignore[union-attr]
+    assert find(ROW, Demand([VNNI, ZERO, *(i for g in left.gaps for i in g.remedies[:1])]), Trace(Approach()))
+    assert find(ROW, Demand([]), Trace(Approach())).uncovered.nearest is None, "nothing helps"  # type: ignore[union-attr]
 
 
 def test_requiring_what_is_not_there_or_cannot_be_used_is_told():
-    absent = find(GEMV, [GEMM, ZERO, COPY], Trace(Approach()), require=["nothing"])
+    absent = find(GEMV, Demand([GEMM, ZERO, COPY], require=["nothing"]), Trace(Approach()))
     assert not absent
     assert "'nothing' was required" in str(absent.uncovered)
-    unfit = find(GEMV, [GEMM, ZERO, COPY, instruction("softmax_row")], Trace(Approach()), require=["softmax_row"])
+    demand = Demand([GEMM, ZERO, COPY, instruction("softmax_row")], require=["softmax_row"])
+    unfit = find(GEMV, demand, Trace(Approach()))
     assert not unfit
     assert "'softmax_row' was required" in str(unfit.uncovered)
 
 
-def test_demands_survive_the_names_that_answers_invent():
-    goal = Covered(GEMV, [GEMM, ZERO, COPY], DEFAULT)
+def test_what_was_asked_survives_the_names_that_answers_invent():
+    goal = Covered(GEMV, Demand([GEMM, ZERO, COPY]), DEFAULT)
     done = explore(GEMV, goal, Trace(Approach()), Budget(), DEFAULT)
     for s in done.states:
         grown = [t for t in s.steps if t.transform.grows and t.because is not None and t.because.instruction]
-        assert len(s.demands) == len(grown)
+        assert len(s.asked) == len(grown)
     first = done.states[1].steps[0]
-    assert demand_of(first, done.states[0].back) in done.states[1].demands
+    assert asked_by(first, done.states[0].back) in done.states[1].asked

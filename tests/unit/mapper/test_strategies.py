@@ -15,6 +15,7 @@ from isam.compiler import as_approach
 from isam.diagnostics import IsamError
 from isam.ir import oracle
 from isam.ir.text import parse, parse_instruction
+from isam.mapper.demand import Demand
 from isam.mapper.search import DEFAULT, Budget, cover_with_search, find, reach
 from isam.mapper.seen import Histories
 from tests.paper.test_tr3 import DOT, GEMM_ACC, ONE_PER_CHANNEL, offered
@@ -83,17 +84,17 @@ def test_every_strategy_reaches_the_same_set(case, name):
 @pytest.mark.parametrize("name", ALL)
 def test_no_strategy_beats_the_exhaustive_one_and_flags_are_true(name):
     kernel, machine = SIGMOID, ELEMENTWISE
-    judge = find(kernel, machine, Trace(Exhaustive()), WIDE)
+    judge = find(kernel, Demand(machine), Trace(Exhaustive()), WIDE)
     assert judge.complete
     assert judge
     every = kernels(judge.paths)
     assert len(every) > 1
-    r = find(kernel, machine, Trace(approach(name)), Budget())
+    r = find(kernel, Demand(machine), Trace(approach(name)), Budget())
     assert r.paths[0].price >= judge.paths[0].price
     assert r.states <= judge.states
     if r.complete:
         assert r.paths[0].price == judge.paths[0].price
-    wide = find(kernel, machine, Trace(approach(name)), WIDE)
+    wide = find(kernel, Demand(machine), Trace(approach(name)), WIDE)
     assert wide.complete
     assert same(wide, judge)
 
@@ -102,34 +103,34 @@ def test_no_strategy_beats_the_exhaustive_one_and_flags_are_true(name):
 def test_the_same_decisions_twice_and_from_a_recording(name):
     machine = [GEMM, ZERO, COPY]
     traces = [Trace(approach(name)) for _ in range(2)]
-    first, second = (cover_with_search(GEMV, machine, t) for t in traces)
+    first, second = (cover_with_search(GEMV, Demand(machine), t) for t in traces)
     assert first
     assert first == second
     assert traces[0].to_json() == traces[1].to_json()
     again = Trace.replaying(traces[0].to_json())
-    assert cover_with_search(GEMV, machine, again) == first
+    assert cover_with_search(GEMV, Demand(machine), again) == first
     assert again.to_json() == traces[0].to_json()
 
 
 def test_replay_as_an_approach_follows_what_it_can():
     machine = [GEMM, ZERO, COPY]
     recorded = Trace(Random(5))
-    first = cover_with_search(GEMV, machine, recorded)
+    first = cover_with_search(GEMV, Demand(machine), recorded)
     followed = Trace(Replay(recorded.to_json()))
-    assert cover_with_search(GEMV, machine, followed) == first
+    assert cover_with_search(GEMV, Demand(machine), followed) == first
     assert [d.label for d in followed.decisions] == [d.label for d in recorded.decisions]
     elsewhere = parse(ONE_PER_CHANNEL)
-    c = cover_with_search(elsewhere, offered(GEMM_ACC, DOT, ZERO_TEXT), Trace(Replay(recorded)))
+    c = cover_with_search(elsewhere, Demand(offered(GEMM_ACC, DOT, ZERO_TEXT)), Trace(Replay(recorded)))
     assert c
     assert oracle.equal(elsewhere, c.kernel, {}, 1)
 
 
 def test_the_exhaustive_one_does_not_stop_at_the_first():
     kernel, machine = SIGMOID, ELEMENTWISE
-    eager = find(kernel, machine, Trace(approach("greedy")), Budget(states=400, further=0))
+    eager = find(kernel, Demand(machine), Trace(approach("greedy")), Budget(states=400, further=0))
     assert eager.ended == "approach"
     assert not eager.complete
-    all_of_it = find(kernel, machine, Trace(Exhaustive()), Budget(states=400, further=0))
+    all_of_it = find(kernel, Demand(machine), Trace(Exhaustive()), Budget(states=400, further=0))
     assert all_of_it.complete
     assert all_of_it.states > eager.states
 

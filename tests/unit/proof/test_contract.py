@@ -260,7 +260,7 @@ FREE = {
                      "System.links", "System.clusters", "System.state", "System.meshes",
                      "Instruction.operands"], PART),
     **dict.fromkeys(["System.backend", "System.needs", "System.target", "System.source", "Instruction.emission",
-                     "Instruction.needs", "Instruction.family", "Instruction.values"],
+                     "Memory.masks", "Instruction.needs", "Instruction.family", "Instruction.values"],
                     "of the code that is made of a schedule, or of where a text comes from"),
     "Instruction.body": "what it computes: obligations 1 to 3, and limits of sizes, have tests of their own",
     "Instruction.ulp": "of values, not of schedules",

@@ -231,9 +231,20 @@ SHIFTED = parse_kernel("""kernel shifted(M, N)
   forall i < M, j < N
     y[i, j] = x[i, j] - t[i, j]
 """)
+TURNED = parse_kernel("""kernel turned(M, N)
+  in  x: f32[M, N]
+  out y: f32[M]
+  temp t: f32[M, N]
+  forall i < M, j < N
+    t[i, j] = x[i, j] * x[i, j]
+  forall i < M
+    y[i] = 0
+  forall i < M, j < N
+    y[i] += x[i, j] * t[M - 1 - i, j]
+""")
 
 
-NAMES = {"softmax": "MN", "norm": "MN", "added": "MN", "shifted": "MN", "head": "TD"}
+NAMES = {"softmax": "MN", "norm": "MN", "added": "MN", "shifted": "MN", "turned": "MN", "head": "TD"}
 
 
 class Apart(Greedy):
@@ -245,6 +256,15 @@ class Apart(Greedy):
         left = [o for o in choice.options if BLOCKS not in o.ahead]
         costs = [c for o, c in zip(choice.options, choice.costs or (), strict=True) if o in left]
         return super().variant(replace(choice, options=left, costs=costs))
+
+
+class InBlocks(Greedy):
+    """Takes blocks wherever there are some."""
+
+    name = "in-blocks"
+
+    def variant(self, choice: Choice):
+        return next((o for o in choice.options if BLOCKS in o.ahead), None) or super().variant(choice)
 
 
 @cache
@@ -308,15 +328,22 @@ def test_rows_longer_than_the_memory_come_in_parts() -> None:
     assert seconds(job) < 0.8 * seconds(made(SOFTMAX, {"M": 12, "N": 600}, machine(4096), Apart()))
 
 
-def test_a_sum_that_was_begun_goes_on() -> None:
-    made(ADDED, {"M": 40, "N": 500}, machine(4096))
-    made(ADDED, {"M": 40, "N": 50}, machine(4096))
+@pytest.mark.parametrize(("columns", "home"), [(500, {"s", "x", "p", "#f32:0"}), (50, {"s", "x"})])
+def test_a_sum_that_was_begun_goes_on(columns: int, home: set[str]) -> None:
+    """With the rows of a block comes what was summed so far; a row that is too long is summed in parts."""
+    job = made(ADDED, {"M": 40, "N": columns}, machine(4096), InBlocks())
+    assert in_blocks(job)
+    assert at_home(schedule_of(job)) == home
 
 
-def test_groups_that_read_another_row_keep_to_themselves() -> None:
-    """A row of the temporary is read where another one is worked on."""
-    made(SHIFTED, {"M": 40, "N": 64}, machine(8192))
-    made(SHIFTED, {"M": 40, "N": 64}, machine(1 << 16))
+@pytest.mark.parametrize("kernel", [SHIFTED, TURNED])
+@pytest.mark.parametrize(("capacity", "home"), [(8192, True), (1 << 16, False)])
+def test_groups_that_read_another_row_keep_to_themselves(kernel: Kernel, capacity: int, home: bool) -> None:
+    """A row of the temporary is read where another one is worked on: it is no block's own. Where all of it has no room
+    in the near memory, it goes home in between."""
+    job = made(kernel, {"M": 40, "N": 64}, machine(capacity), InBlocks())
+    assert in_blocks(job)
+    assert ("t" in at_home(schedule_of(job))) is home
 
 
 def test_nobody_is_asked_where_calls_work_in_registers() -> None:

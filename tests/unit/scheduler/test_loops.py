@@ -13,6 +13,7 @@ from isam.ir import interp
 from isam.ir.normal import normal_form
 from isam.ir.text import parse_kernel
 from isam.mapper.cover import cover
+from isam.mapper.demand import Demand
 from isam.proof import check_flat
 from isam.schedule.tree import Issue, Loop, distinct
 from isam.scheduler import schedule
@@ -38,7 +39,7 @@ LATE = """kernel late(M, N)
 def made(text, on, approach=None, **sizes):
     trace = Trace(approach or Greedy())
     system = load_system(on)
-    covered = cover(normal_form(parse_kernel(text).with_sizes(sizes)), system.compute, trace)
+    covered = cover(normal_form(parse_kernel(text).with_sizes(sizes)), Demand(system.compute), trace)
     assert covered, str(covered)
     return schedule(covered, system, trace)
 
@@ -109,7 +110,8 @@ def test_a_machine_too_small_says_what_is_wanted_and_what_there_is():
     small = {n: replace(m, cells=1, capacity=64) if n in ("ra", "rb") else m for n, m in toy.memories.items()}
     machine = replace(toy, memories=small)
     trace = Trace(Greedy())
-    covered = cover(normal_form(parse_kernel(TEXT).with_sizes({"M": 8, "N": 8, "K": 8})), machine.compute, trace)
+    kernel = normal_form(parse_kernel(TEXT).with_sizes({"M": 8, "N": 8, "K": 8}))
+    covered = cover(kernel, Demand(machine.compute), trace)
     no = schedule(covered, machine, trace)
     assert isinstance(no, Infeasible)
     assert not no
@@ -125,6 +127,7 @@ def test_replay_makes_the_same_schedule():
     first = made(TEXT, "toy", M=20, N=20, K=20)
     trace = Trace.replaying(first.trace.to_json())
     machine = load_system("toy")
-    covered = cover(normal_form(parse_kernel(TEXT).with_sizes({"M": 20, "N": 20, "K": 20})), machine.compute, trace)
+    kernel = normal_form(parse_kernel(TEXT).with_sizes({"M": 20, "N": 20, "K": 20}))
+    covered = cover(kernel, Demand(machine.compute), trace)
     again = schedule(covered, machine, trace)
     assert str(again) == str(first)

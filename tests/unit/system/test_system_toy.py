@@ -12,6 +12,7 @@ from isam.ir.interp import run
 from isam.ir.normal import normal_form
 from isam.ir.text import parse
 from isam.mapper.cover import cover
+from isam.mapper.demand import Demand
 from isam.system.check import check
 from isam.system.draw import mermaid
 from isam.system.load import load_system
@@ -52,7 +53,7 @@ def test_every_kernel_of_the_corpus_has_a_cover(name: str) -> None:
     case = CASES[name]
     k = case.load()
     k = normal_form(k.with_sizes({n: v for n, v in case.sizes[-1].items() if n not in k.trips}))
-    found = cover(k, TOY.compute, Trace(Approach()))
+    found = cover(k, Demand(TOY.compute), Trace(Approach()))
     assert found, str(found)
     assert sorted(s for m in found.mappings for s in m.statements) == list(range(len(found.kernel.statements)))
 
@@ -91,7 +92,7 @@ def test_every_operation_on_every_type_has_an_instruction(shape: str) -> None:
     missing: list[str] = []
     for statement, a, b, d in statements():
         source = one(statement, a, b, d, shape)
-        if not cover(normal_form(parse(source)), TOY.compute, Trace(Approach())):
+        if not cover(normal_form(parse(source)), Demand(TOY.compute), Trace(Approach())):
             missing.append(source)
     assert missing == []
 
