@@ -20,14 +20,14 @@ from isam.scheduler.call_size import fitting
 from isam.scheduler.configure import with_registers
 from isam.scheduler.dealt_alike import Alike, wanted_alike, ways_alike
 from isam.scheduler.dry import DryRun
-from isam.scheduler.handed_on import handed_on, wanted
+from isam.scheduler.handed_on import handed_on
 from isam.scheduler.homes import check_room
 from isam.scheduler.in_rows import Blocked, in_blocks
 from isam.scheduler.in_rows import wanted as wanted_in_blocks
 from isam.scheduler.infeasible import Infeasible, NoSchedule
 from isam.scheduler.interchange import OutsideRows, rows_outside
 from isam.scheduler.levers import levers
-from isam.scheduler.near_homes import NearHome, less_near, near_homes
+from isam.scheduler.near_homes import NearHome, less_near, near_homes, wanted_near
 from isam.scheduler.nests import Nest, nests_of
 from isam.scheduler.parts import RecurrentLoop, groups_in, parts_of
 from isam.scheduler.plan import Group, Plan
@@ -105,7 +105,7 @@ def _handing_on(builder: _Builder, plain: Schedule) -> Schedule:
         except NoSchedule:
             near = {}
         taken = calls(plain.call, usual), calls(made.call, usual)
-        if not near or not wanted(trace, groups, taken, near=sorted(near)):
+        if not near or not wanted_near(trace, groups, near, taken):
             made, near = plain, {}
     ways = ways_alike(kernel, groups, less_near(machine, kernel, near), builder.routes, {*builder.prepared, *near})
     ways = [w for w in ways if not builder.by_rows & {groups[at].number for at in w.dealings}]

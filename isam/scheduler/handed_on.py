@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cached_property
 from typing import NamedTuple
 
-from isam.approach.choice import Choice, Decision, Trace
+from isam.approach.choice import NOTHING, Choice, Trace
 from isam.ir.affine import Affine
 from isam.ir.kernel import FAR
 from isam.schedule.tree import Bound, Issue, Loop, Node, Seq, distinct
@@ -26,7 +26,7 @@ from isam.scheduler.recur import calls
 from isam.scheduler.state import Copy, Key, MachineState, Since
 from isam.scheduler.tiles import mentions
 
-NOTHING, HANDED_ON = "nothing", "handed on"
+HANDED_ON = "handed on"
 ROUNDS = 3  # attempts with less and less handed on from step to step
 WORTH = 0.99  # of the calls of a loop that hands on nothing, which one that does may take
 MOVES = 6  # that a tile takes at most to go home and come back
@@ -58,22 +58,13 @@ def handed_on(groups: Sequence[Group], around: tuple[RecurrentLoop, ...], run: D
     return _Row(groups, around, run, part, it).made()
 
 
-def wanted(trace: Trace, groups: Sequence[Group], taken: tuple[int, int], loop: str = "",
-           behind: Sequence[int] = (), near: Sequence[str] = ()) -> bool:  # fmt: skip
-    """Whether the Approach wants groups to hand on; ``taken``: calls without and with that. Temporaries at home
-    ``near`` save bytes, whatever calls they take: that is asked always."""
-    if taken[1] >= WORTH * taken[0] and not near:
+def wanted(trace: Trace, groups: Sequence[Group], taken: tuple[int, int], loop: str, behind: Sequence[int]) -> bool:
+    """Whether the Approach wants groups to hand on, so many tiles ``behind`` each; ``taken``: calls without and with
+    that."""
+    if taken[1] >= WORTH * taken[0]:
         return False
-    nests = [[n.number for n in g.nests] for g in groups]
-    context = {"loop": loop, "nests": nests, "behind": [*behind], "near": [*near], "dealt": False,
-               "blocks": ""}  # fmt: skip
+    context = {"loop": loop, "nests": [[n.number for n in g.nests] for g in groups], "behind": [*behind]}
     return trace.choose(Choice("carry", (NOTHING, HANDED_ON), context, tuple(map(float, taken)))) == HANDED_ON
-
-
-def offered_near(decision: Choice | Decision) -> bool:
-    """Whether temporaries at home near are, or were, decided on, though they take more calls."""
-    near = decision.point == "carry" and bool(decision.context["near"]) and not decision.context["dealt"]
-    return near and decision.costs is not None and decision.costs[1] >= WORTH * decision.costs[0]
 
 
 class _Row:
