@@ -192,8 +192,6 @@ class _Builder:
         self.run.homes.near.update(near)
         groups = [g for g in self.groups if not self.at_bind(g.main)]
         self.dealt = {groups[at].number: (way, at) for way in alike for at in way.dealings}
-        for loop in {loop for _, around in groups_in(self.parts) for loop in around}:
-            loop.enter.clear()
         return self._made()
 
     def _made(self) -> Schedule:
@@ -248,7 +246,7 @@ class _Builder:
         def part(n: int, held: Collection[Key]) -> tuple[Key, ...]:
             return self._group(groups[n], around, held)
 
-        self.run.scope.out.extend(children(handed_on(groups, around, self.run, part)))
+        self.run.scope.out.extend(children(handed_on(groups, self.run, part)))
 
     def _recurrence(self, it: RecurrentLoop, around: tuple[RecurrentLoop, ...]) -> None:
         """A time loop: what the body leaves at home, and what stays, is the carried state."""
@@ -286,7 +284,7 @@ class _Builder:
         some = replace(group, nests=nests)
         self.begin = {axis: begin}
         try:
-            self._steps(replace(it, parts=[some]), around)
+            self._steps(replace(it, parts=(some,)), around)
         finally:
             self.begin = {}
 
@@ -302,7 +300,7 @@ class _Builder:
             self._scheduled(it.parts, inner)
             return ()
 
-        self.run.scope.out.append(handed_on(groups, around, self.run, part, it))
+        self.run.scope.out.append(handed_on(groups, self.run, part, it))
 
     def _group(self, group: Group, around: tuple[RecurrentLoop, ...], held: Collection[Key] = ()) -> tuple[Key, ...]:
         """Runs a group; what was near at its end, of which ``held`` stays there."""

@@ -23,7 +23,7 @@ from isam.scheduler.lifetimes import Lifetimes
 from isam.scheduler.parts import RecurrentLoop
 from isam.scheduler.plan import Group
 from isam.scheduler.recur import calls
-from isam.scheduler.state import Copy, Key, MachineState, Since
+from isam.scheduler.state import Copy, Entering, Key, MachineState, Since
 from isam.scheduler.tiles import mentions
 
 HANDED_ON = "handed on"
@@ -42,20 +42,22 @@ class MadePart(NamedTuple):
 
 class MadeStep(NamedTuple):
     """What was made of the parts: ``node`` is None where a step does not end as it has begun. ``state``: what is near
-    then; ``entered``: what the loops do before their first steps."""
+    then."""
 
     parts: list[MadePart]
     node: Node | None
     state: MachineState
-    entered: list[list[Node]]
+
+    def entered(self) -> Iterator[Entering]:
+        """What recurrent loops around the parts do for them before their first steps."""
+        return (e for p in self.parts for e in p.since.entered)
 
 
-def handed_on(groups: Sequence[Group], around: tuple[RecurrentLoop, ...], run: DryRun, part: RunPart,
-              it: RecurrentLoop | None = None) -> Node:  # fmt: skip
-    """``groups`` in a row in the loops ``around`` them, or the steps of a recurrent loop (``it``) that has them and
-    nothing else, begun with nothing near: with what can be handed on, where that takes fewer calls and the Approach
-    wants it. Without groups the steps of a loop are one part each."""
-    return _Row(groups, around, run, part, it).made()
+def handed_on(groups: Sequence[Group], run: DryRun, part: RunPart, it: RecurrentLoop | None = None) -> Node:
+    """``groups`` in a row, or the steps of a recurrent loop (``it``) that has them and nothing else, begun with nothing
+    near: with what can be handed on, where that takes fewer calls and the Approach wants it. Without groups the steps
+    of a loop are one part each."""
+    return _Row(groups, run, part, it).made()
 
 
 def wanted(trace: Trace, groups: Sequence[Group], taken: tuple[int, int], loop: str, behind: Sequence[int]) -> bool:
@@ -68,10 +70,8 @@ def wanted(trace: Trace, groups: Sequence[Group], taken: tuple[int, int], loop: 
 
 
 class _Row:
-    def __init__(self, groups: Sequence[Group], around: tuple[RecurrentLoop, ...], run: DryRun, part: RunPart,
-                 it: RecurrentLoop | None):  # fmt: skip
+    def __init__(self, groups: Sequence[Group], run: DryRun, part: RunPart, it: RecurrentLoop | None):
         self.groups, self.it, self.run, self.part = groups, it, run, part
-        self.inner = around if it is None else (*around, it)
         self.data, self.scope = run.data, run.scope
         self.usual = 1 if it is None else it.trip
 
@@ -79,8 +79,7 @@ class _Row:
         made = self._best()
         assert made.node is not None, "what begins and ends with nothing near is always a step"
         self.data.state = made.state
-        for a, nodes in zip(self.inner, made.entered, strict=True):
-            a.enter[:] = nodes
+        self.data.since.entered |= {e: None for e in made.entered() if e.loop is not self.it}
         return made.node
 
     def _best(self) -> MadeStep:
@@ -149,14 +148,9 @@ class _Row:
     @contextmanager
     def _anew(self) -> Iterator[None]:
         """As it was before the loop, and is again behind this."""
-        before = [len(a.enter) for a in self.inner]
-        try:
-            with self.data.attempt():
-                self.data.lifetimes = Lifetimes()
-                yield
-        finally:
-            for a, n in zip(self.inner, before, strict=True):
-                del a.enter[n:]
+        with self.data.attempt():
+            self.data.lifetimes = Lifetimes()
+            yield
 
     def _attempt(self, held: Sequence[Collection[Key]], carried: dict[Key, Copy],
                  unread: frozenset[str] = frozenset()) -> MadeStep:  # fmt: skip
@@ -165,7 +159,7 @@ class _Row:
         with self._anew():
             self.data.unread = unread
             parts, node = self._attempted(held, carried)
-            return MadeStep(parts, node, self.data.state, [[*a.enter] for a in self.inner])
+            return MadeStep(parts, node, self.data.state)
 
     def _attempted(self, held: Sequence[Collection[Key]],
                    carried: dict[Key, Copy]) -> tuple[list[MadePart], Node | None]:  # fmt: skip
@@ -191,7 +185,8 @@ class _Row:
             leave(data, {})
         axis = it.loop.axis
         bounds = (Bound(Affine()),), (Bound(axis.extent),)
-        first = Seq((*it.enter, *enter))
+        stays = (n for p in parts for e in p.since.entered if e.loop is it for n in e.nodes)
+        first = Seq((*stays, *enter))
         return parts, Loop(axis.name, *bounds, 1, Seq(tuple(body)), first, exit=Seq(tuple(leaving)), axis=axis.name)
 
     def _step(self, held: Sequence[Collection[Key]]) -> list[MadePart]:

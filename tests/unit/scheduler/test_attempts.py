@@ -9,7 +9,7 @@ import pytest
 from isam.approach.choice import Trace
 from isam.approach.shipped.greedy import Greedy
 from isam.ir.affine import Affine
-from isam.ir.kernel import Kernel
+from isam.ir.kernel import Axis, Kernel, Recurrence
 from isam.ir.text import parse_kernel
 from isam.schedule.tree import Place, Tile
 from isam.scheduler import build
@@ -18,9 +18,10 @@ from isam.scheduler.dry import DryRun
 from isam.scheduler.handed_on import _Row
 from isam.scheduler.infeasible import Infeasible, NoSchedule
 from isam.scheduler.lifetimes import Lifetimes
+from isam.scheduler.parts import RecurrentLoop
 from isam.scheduler.residency import Residency
 from isam.scheduler.routes import Routes
-from isam.scheduler.state import STAGED, Copy, Since
+from isam.scheduler.state import STAGED, Copy, Entering, Since
 from tests.pipeline import compiled, simulated
 from tests.unit.scheduler.test_in_a_row import ALL, InARow, Nothing, made
 from tests.unit.scheduler.test_interchange import RUNNING
@@ -37,7 +38,8 @@ def said(data: Residency) -> dict[str, Any]:
     """What a residency says of where its walk stands."""
     return {"state": data.state.signature(), "next": dict(data.state.next), "panels": set(data.panels),
             "since": data.since, "fetched": dict(data.since.fetched), "written": dict(data.since.written),
-            "lifetimes": data.lifetimes, "block": data.block, "unread": data.unread}  # fmt: skip
+            "entered": dict(data.since.entered), "lifetimes": data.lifetimes, "block": data.block,
+            "unread": data.unread}  # fmt: skip
 
 
 @pytest.mark.parametrize("whole", [True, False], ids=["to its end", "no further"])
@@ -46,11 +48,13 @@ def test_an_attempt_leaves_all_as_it_was(whole: bool) -> None:
     data = begun(kernel).data
     tile = Tile("x", (Affine(),), (8,), (1,))
     key, copy = ("spm", tile, STAGED), Copy(Place("spm", "", Affine(), (4,)), True, 32)
+    loop = RecurrentLoop(Recurrence(Axis("t", Affine((), 4)), ()))
     before = said(data)
     try:
         with data.attempt() as since:
             assert data.since is since is not before["since"]
             since.write(tile)
+            since.entered[Entering(loop, ())] = None
             data.state.put(key, copy)
             data.state.next["spm"] = 32
             data.since, data.lifetimes, data.block, data.unread = Since(), Lifetimes(), BlockCalls(), frozenset({"x"})
@@ -60,6 +64,15 @@ def test_an_attempt_leaves_all_as_it_was(whole: bool) -> None:
     except NoSchedule:
         assert not whole
     assert said(data) == before
+
+
+def test_a_body_that_is_shared_enters_a_loop_once() -> None:
+    loop, one, more, again = RecurrentLoop(Recurrence(Axis("t", Affine((), 4)), ())), Since(), Since(), Since()
+    first, second = Entering(loop, ()), Entering(loop, ())
+    one.entered[first] = more.entered[second] = None
+    for body in (one, more, one):
+        again.then(body, {})
+    assert [*again.entered] == [first, second]
 
 
 @pytest.mark.parametrize("name", ["scale", "over", "around", "across"])
