@@ -36,7 +36,7 @@ READING: dict[str, tuple[Part, ...]] = {
         ("Whether it can be, and whose fault it is", "feasible own alone smallest programs"),
     ),
     "scheduler": (
-        ("From a cover to a schedule", "build nests call_size parts plan infeasible levers"),
+        ("From a cover to a schedule", "build setting passes nests call_size parts plan infeasible levers"),
         ("Which nests share loops", "grouping shared_loops agree interleaved in_rows"),
         ("Plans (`plans/`)",
          "plans/ plans/single plans/divided plans/register plans/rotation plans/conflicts plans/sets plans/cache "

@@ -12,16 +12,18 @@ from isam.ir.affine import Affine
 from isam.ir.kernel import Axis, Kernel, Recurrence
 from isam.ir.text import parse_kernel
 from isam.schedule.tree import Place, Tile
-from isam.scheduler import build
 from isam.scheduler.block_calls import BlockCalls
 from isam.scheduler.dry import DryRun
 from isam.scheduler.handed_on import _Row
 from isam.scheduler.infeasible import Infeasible, NoSchedule
 from isam.scheduler.lifetimes import Lifetimes
 from isam.scheduler.parts import RecurrentLoop
+from isam.scheduler.passes import Pass
 from isam.scheduler.residency import Residency
 from isam.scheduler.routes import Routes
+from isam.scheduler.setting import problem_of, setting_of
 from isam.scheduler.state import STAGED, Copy, Entering, Since
+from isam.scheduler.walk import Walk
 from tests.pipeline import compiled, simulated
 from tests.unit.scheduler.test_in_a_row import ALL, InARow, Nothing, made
 from tests.unit.scheduler.test_interchange import RUNNING
@@ -111,17 +113,24 @@ def test_handing_on_that_fails_in_a_block(name: str, monkeypatch: pytest.MonkeyP
     assert str(found) == str(expected)
 
 
-def test_rows_of_a_loop_that_fail(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Groups that are scheduled after that begin where they begin."""
+@pytest.mark.parametrize("rows", [32, 37])
+def test_rows_of_a_loop_that_fail(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pass that failed in one of them has left nothing in what it was made in, nor in what the next one makes."""
     system = simulated("host-avx512")
-    job = compiled(parse_kernel(RUNNING.replace("{T}", "f32")), {"M": 32, "N": 8}, system, check=False)
-    builder = build._Builder(job.cover, system, Trace(Greedy()), True, {})
+    job = compiled(parse_kernel(RUNNING.replace("{T}", "f32")), {"M": rows, "N": 8}, system, check=False)
+    assert job.cover is not None
+    problem = problem_of(job.cover, system, Trace(Greedy()), {})
+    assert problem is not None
+    setting = setting_of(problem, True)
+    first, level = Pass(setting), Walk.level
+    expected = str(Pass(setting).made())
 
-    def fails(*_: Any) -> None:
-        assert builder.begin
-        raise NO
+    def fails(self: Walk, d: int, env: Any, members: Any) -> None:
+        if self.run is first.run and first.by_rows:
+            raise NO
+        level(self, d, env, members)
 
-    monkeypatch.setattr(build, "handed_on", fails)
+    monkeypatch.setattr(Walk, "level", fails)
     with pytest.raises(NoSchedule):
-        builder.build()
-    assert not builder.begin
+        first.made()
+    assert str(Pass(setting).made()) == expected
