@@ -201,11 +201,12 @@ QUESTIONS: tuple[Question, ...] = (
     ),
     Question(
         "source",
-        "from which fresh copy an operand is fetched",
-        ("isam.scheduler.placement.Source",),
-        {"tile": "the tile, printed", "to": "the memory it goes to"},
+        "from which fresh copy operands are fetched",
+        ("isam.scheduler.sources.Source",),
+        {"buffer": "of which tiles are wanted", "tile": "the first of them, printed", "to": "the memory they go to"},
         "memories on the way",
-        "`buffer`, `end.memory`. Asked where there are several.",
+        "`buffer`, `end.memory`, `kind`: a copy of the tile, a box around it, a panel, or its home. Asked where there "
+        "are several, once for all tiles of the buffer that may come to that memory from the same ones.",
     ),
     Question(
         "victim",

@@ -45,8 +45,8 @@ READING: dict[str, tuple[Part, ...]] = {
          "plans/staged plans/hierarchy plans/resident plans/boxes plans/begins plans/dealing plans/shared_home "
          "plans/estimate"),
         ("The dry run",
-         "dry walk trim scope state call_order block_calls turns placement spread devices residency transfer spilling "
-         "beside leaving begun_together staging gathering lifetimes"),
+         "dry walk trim scope state call_order block_calls turns placement spread devices residency sources transfer "
+         "spilling beside leaving begun_together staging gathering lifetimes"),
         ("Tiles, memories and the ways between them",
          "tiles near places fit move routes edges hops homes aligned laid_out"),
         ("Domains that are no boxes", "pieces guarded blocks oblique outer drained"),
