@@ -38,7 +38,7 @@ from isam.ir.text import parse_kernel
 from isam.proof.flat import replayed
 from isam.proof.flat_program import walk
 from isam.schedule.tree import Issue, Loop, Node, Schedule, Seq, distinct
-from isam.scheduler import build
+from isam.scheduler import build, passes
 from isam.scheduler.plan import Plan
 from isam.scheduler.plans.request import Request
 from isam.system.load import load_system
@@ -161,7 +161,7 @@ def first(on: str, sizes: tuple[int, int, int], until: str) -> Job:
 
 def row_planned(on: str, sizes: tuple[int, int, int], rounds: int) -> dict[str, Any]:
     """The scheduler on a plan without a loop, medians; and the same for 20,000 of its steps."""
-    offered = build.plans_of
+    offered = passes.plans_of
 
     def flat(cover: Cover, request: Request) -> tuple[list[Plan], list[float]]:
         plan = offered(cover, request)[0][0]
@@ -171,7 +171,7 @@ def row_planned(on: str, sizes: tuple[int, int, int], rounds: int) -> dict[str, 
     cover = job.cover
     assert cover is not None
     for _ in range(rounds):
-        with patch.object(build, "plans_of", flat), seldom():
+        with patch.object(passes, "plans_of", flat), seldom():
             begin = clock()
             s = build.schedule(cover, job.system, Trace(Greedy()))
             took.append(clock() - begin)

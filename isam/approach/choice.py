@@ -27,6 +27,7 @@ DIFFERS = {  # what a recording is of, as a refusal says it
     "machine": "another machine: its description is not the one of the recording",
     "options": "other required instructions",
 }
+NOTHING = "nothing"  # the option by which all stays as it is
 SHOWN = 8  # options of a choice that are recorded by their printed forms
 
 POINTS = (
@@ -43,6 +44,10 @@ POINTS = (
     "interchange",
     "boxes",
     "carry",
+    "promote",
+    "copartition",
+    "cascade",
+    "agree",
     "bind",
     "fuse",
     "device",
@@ -150,9 +155,9 @@ class Approach:
     def _first(self, choice: Choice) -> Any:
         return choice.options[0]
 
-    search = kernel = mapping = cover = layout = pack = tile = tail = order = serpentine = interchange = _first
-    carry = boxes = bind = fuse = device = source = place = route = victim = prefetch = _first
-    schedule = variant = measure = _first
+    search = kernel = mapping = cover = layout = pack = tile = tail = order = serpentine = interchange = boxes = _first
+    carry = promote = copartition = cascade = agree = bind = fuse = device = source = place = route = _first
+    victim = prefetch = schedule = variant = measure = _first
 
 
 class Behind(Approach):

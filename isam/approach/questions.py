@@ -7,15 +7,23 @@ with what the compiler asks.
 from __future__ import annotations
 
 from dataclasses import field
+from typing import TYPE_CHECKING
 
 from isam.classes import dataclass
+
+if TYPE_CHECKING:
+    from isam.approach.choice import Choice, Decision
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
     """``options``: the classes of the options, as ``module.Class``; ``context``: what is under which key (those with an
     underscore hold live objects and are not recorded); ``costs``: what is predicted, '' for nothing; ``by``: who
-    asks."""
+    asks.
+
+    ``timed``: where an Approach takes the first option, the schedule with the second one is made as well, and offered
+    at ``variant`` by this name; '' where it is not. ``unless_cheaper``: nor where costs say that the second is better.
+    """
 
     point: str
     asks: str
@@ -24,6 +32,14 @@ class Question:
     costs: str = ""
     note: str = ""
     by: str = "scheduler"
+    timed: str = ""
+    unless_cheaper: bool = False
+
+    def left_to_time(self, asked: Choice | Decision) -> bool:
+        """Whether this is what is, or was, asked, and schedules in time have to say which option is better."""
+        if not self.timed or asked.point != self.point:
+            return False
+        return not (self.unless_cheaper and asked.costs and asked.costs[1] < asked.costs[0])
 
 
 QUESTIONS: tuple[Question, ...] = (
@@ -62,8 +78,7 @@ QUESTIONS: tuple[Question, ...] = (
         "`schedule`, `ahead`: steps from the kernel as written, which comes first, `errors`: bounds, where steps are "
         "inexact. Asked where equivalent kernels are offered, or where steps were taken because they may save calls. "
         "Of the one taken several schedules may then be made. Also asked of two schedules of one kernel, the second "
-        "with smaller calls that agree (`tail`), or with groups dealt alike, temporaries at home near or blocks that "
-        "stay near (`carry`).",
+        "by the second option at a point that is timed, as said there.",
         by="compiler",
     ),
     Question(
@@ -99,15 +114,11 @@ QUESTIONS: tuple[Question, ...] = (
     ),
     Question(
         "tail",
-        "how much one call takes where the operands of the largest call do not fit together, or where nests that hand "
-        "tiles on could agree",
-        ("isam.scheduler.call_size.CallSize", "isam.scheduler.agree.Agreement"),
-        {"nest": "its number, or theirs", "instruction": "its name, or theirs"},
+        "how much one call takes where the operands of the largest call do not fit together",
+        ("isam.scheduler.call_size.CallSize",),
+        {"nest": "its number", "instruction": "its name"},
         "calls",
-        "`units`: elements per call of each mapped axis. Of several nests, which hand tiles on in a near memory and "
-        "take more in one call than in another: nest, axis and elements, where those are less than a call may take. "
-        "The first takes as much as it may. Where an Approach takes that, the other is scheduled as well and offered "
-        "at `variant`.",
+        "`units`: elements per call of each mapped axis.",
     ),
     Question(
         "bind",
@@ -190,11 +201,12 @@ QUESTIONS: tuple[Question, ...] = (
     ),
     Question(
         "source",
-        "from which fresh copy an operand is fetched",
-        ("isam.scheduler.placement.Source",),
-        {"tile": "the tile, printed", "to": "the memory it goes to"},
+        "from which fresh copy operands are fetched",
+        ("isam.scheduler.sources.Source",),
+        {"buffer": "of which tiles are wanted", "tile": "the first of them, printed", "to": "the memory they go to"},
         "memories on the way",
-        "`buffer`, `end.memory`. Asked where there are several.",
+        "`buffer`, `end.memory`, `kind`: a copy of the tile, a box around it, a panel, or its home. Asked where there "
+        "are several, once for all tiles of the buffer that may come to that memory from the same ones.",
     ),
     Question(
         "victim",
@@ -278,16 +290,52 @@ QUESTIONS: tuple[Question, ...] = (
             "loop": "its axis; empty of groups in a row",
             "nests": "numbers of the nests, by group",
             "behind": "per group how many tiles are near behind it",
-            "near": "or temporaries that would be at home in a near memory, in a slot of their own",
-            "dealt": "whether that is a memory that every instance has, and groups would be dealt in the same parts",
-            "blocks": "or the memory in which all data of a block of rows would lie, while groups go through it",
         },
-        "calls and moves, in all steps; where temporaries would be at home near, of the whole schedule; nothing where "
-        "groups would be dealt in the same parts; predicted seconds where they would go through blocks",
-        note="`nothing`, then `handed on`. Asked where that takes a hundredth fewer calls at least. Where groups would "
-        "be dealt in the same parts: `nothing`, then each way to do that, those for most instances first. Where groups "
-        "would go through blocks: `nothing`, then `in blocks`. Where an Approach takes the first, the schedule "
-        "with the second is made as well, and offered at `variant`.",
+        "calls and moves, in all steps",
+        "`nothing`, then `handed on`. Asked where that takes a hundredth fewer calls at least.",
+    ),
+    Question(
+        "copartition",
+        "whether groups are dealt to instances in the same parts, so that each finds in its own memory what it has "
+        "made",
+        ("builtins.str", "isam.scheduler.dealt_alike.Alike"),
+        {
+            "nests": "numbers of the nests, by group",
+            "buffers": "temporaries that would be at home in the memories of instances, in a slot for each one's part",
+        },
+        note="`nothing`, then each way to do that, those for most instances first: `dealings`, of each group by its "
+        "position, `homes`, `instances`. Asked again of the groups that are left.",
+        timed="groups dealt alike",
+    ),
+    Question(
+        "agree",
+        "whether nests that hand tiles on in a near memory, and take more in one call than in another, have calls of "
+        "one size",
+        ("isam.scheduler.agree.Agreement",),
+        {"nests": "their numbers", "instructions": "their names"},
+        "calls",
+        "`units`: nest, axis and elements, where those are less than a call may take. The first takes as much as it "
+        "may.",
+        timed="smaller calls that agree",
+    ),
+    Question(
+        "promote",
+        "whether temporaries that several groups touch are at home in a near memory, in a slot of their own",
+        ("builtins.str",),
+        {"nests": "numbers of the nests, by group", "buffers": "those temporaries"},
+        "calls and moves of the whole schedule",
+        "`nothing`, then `at home near`.",
+        timed="temporaries at home near",
+        unless_cheaper=True,
+    ),
+    Question(
+        "cascade",
+        "whether groups in a row go through blocks of rows one after the other, all data of a block in a near memory",
+        ("builtins.str",),
+        {"nests": "numbers of the nests, by group", "memory": "in which all data of a block would lie"},
+        "predicted seconds",
+        "`nothing`, then `in blocks`. Asked where that is predicted to take a tenth less time at least.",
+        timed="blocks that stay near",
     ),
     Question(
         "schedule",
@@ -304,3 +352,4 @@ QUESTIONS: tuple[Question, ...] = (
         by="compiler",
     ),
 )
+TIMED = tuple(q for q in QUESTIONS if q.timed)

@@ -36,7 +36,7 @@ READING: dict[str, tuple[Part, ...]] = {
         ("Whether it can be, and whose fault it is", "feasible own alone smallest programs"),
     ),
     "scheduler": (
-        ("From a cover to a schedule", "build nests call_size parts plan infeasible levers"),
+        ("From a cover to a schedule", "build setting passes nests call_size parts plan infeasible levers"),
         ("Which nests share loops", "grouping shared_loops agree interleaved in_rows"),
         ("Plans (`plans/`)",
          "plans/ plans/single plans/divided plans/register plans/rotation plans/conflicts plans/sets plans/cache "
@@ -45,8 +45,8 @@ READING: dict[str, tuple[Part, ...]] = {
          "plans/staged plans/hierarchy plans/resident plans/boxes plans/begins plans/dealing plans/shared_home "
          "plans/estimate"),
         ("The dry run",
-         "dry walk trim scope state call_order block_calls turns placement spread devices residency transfer spilling "
-         "beside leaving begun_together staging gathering lifetimes"),
+         "dry walk trim scope state call_order block_calls turns placement spread devices residency sources transfer "
+         "spilling beside leaving begun_together staging gathering lifetimes"),
         ("Tiles, memories and the ways between them",
          "tiles near places fit move routes edges hops homes aligned laid_out"),
         ("Domains that are no boxes", "pieces guarded blocks oblique outer drained"),

@@ -32,6 +32,8 @@ changed; the others are recorded in the trace."""
 OFFERED = """\
 Equivalent kernels that are offered beside the one as it is covered, in this order (`isam/compiler/offers/`). `partial`
 is asked once more of each of them as it is covered, unless it has partial sums already; what that makes comes last:"""
+TIMED = "where the first option is taken, the schedule with the second is made, too, and offered at `variant` as '{}'{}"
+UNLESS = ", unless its costs are lower already."
 REASONS = """\
 The word in brackets in the reports of `isam map` and `isam explain`: what keeps an instruction from fitting."""
 FOUND = """\
@@ -126,6 +128,7 @@ def choices_page() -> str:
         lines += ["", f"## `{q.point}`", f"{q.asks[0].upper()}{q.asks[1:]}.", ""]
         lines += [f"* options: {names}. {q.note}".rstrip(), f"* costs: {q.costs or 'none'}"]
         lines += [f"* context `{key}`: {meaning}" for key, meaning in q.context.items()]
+        lines += [f"* timed: {TIMED.format(q.timed, UNLESS if q.unless_cheaper else '.')}"] if q.timed else []
         lines += ["", *_offers()] if q.point == "variant" else []
     lines += ["", "## Never asked today", "A class that overrides one is warned about.", ""]
     return "\n".join([*lines, *(f"* `{p}`: {instead}." for p, instead in IDLE.items())]) + "\n"

@@ -1,19 +1,20 @@
 """Which covers are scheduled, and which schedule is taken.
 
 A kernel may be covered in several ways: as it is written, with steps that may save calls, as an equivalent kernel that
-may take less time; and one cover may be carried out with smaller calls than it could. Each that may be the quickest is
-scheduled, the Approach is asked at ``variant``, and what it takes is scheduled further where the Approach wants more
-schedules. One that cannot be proved gives way: the Approach is asked again, without it.
+may take less time; and a cover may have a second schedule, by the second option at a choice point that is timed. Each
+that may be the quickest is scheduled, the Approach is asked at ``variant``, and what it takes is scheduled further
+where the Approach wants more schedules. One that cannot be proved gives way: the Approach is asked again, without it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import inf
 from typing import Any
 
 from isam.approach.choice import Approach, Behind, Choice, Trace
+from isam.approach.questions import TIMED, Question
 from isam.classes import dataclass
 from isam.compiler.job import Candidate, Job, Refused
 from isam.ir.kernel import USUAL_TRIP, Kernel
@@ -22,18 +23,14 @@ from isam.schedule.tree import Schedule
 from isam.scheduler.infeasible import Infeasible
 from isam.system.graph import System
 
-AGREEING = "smaller calls that agree"
-ALIKE = "groups dealt alike"
-NEAR = "temporaries at home near"
-BLOCKS = "blocks that stay near"
 AHEAD = 5 / 4  # times less that the calls of a cover take than those of the first, for it to be scheduled before that
 
 
 @dataclass(frozen=True)
 class Variant:
     """An option at ``variant``: a schedule, and what was done ahead: the steps by which its kernel was made from the
-    one as written, that nests agree on smaller calls, that groups are dealt alike or that temporaries are at home near.
-    ``errors``: how far its results may be from exact ones, where steps were inexact."""
+    one as written, and of a second schedule what the choice point calls it that is decided otherwise. ``errors``: how
+    far its results may be from exact ones, where steps were inexact."""
 
     schedule: Schedule
     ahead: tuple[str, ...] = ()
@@ -92,37 +89,31 @@ def _compete(job: Job) -> None:
 
 
 def _make(job: Job, candidate: Candidate) -> None:
-    """Schedules a candidate; also, as ones of their own, with smaller calls where nests could agree on those and do
-    not, with groups dealt alike where they could be and are not, and with temporaries at home near where that takes
-    more calls: what that saves and what it costs, only both in time say."""
+    """Schedules a candidate; also, as one of its own, by the second option at each choice point that is timed and where
+    the first was taken: what that saves and what it costs, only both in time say."""
     from isam.scheduler import schedule
-    from isam.scheduler.agree import offered
-    from isam.scheduler.dealt_alike import offered_alike
-    from isam.scheduler.handed_on import offered_near
-    from isam.scheduler.in_rows import offered_blocks
 
     candidate.answer = job.deciding(schedule, candidate.cover, job.system, job.trace)
     if not isinstance(candidate.answer, Schedule):
         return
     made, at = job.decisions(candidate.answer), job.candidates.index(candidate) + 1
-    for name, asked in ((ALIKE, offered_alike), (AGREEING, offered), (NEAR, offered_near),
-                        (BLOCKS, offered_blocks)):
-        if any(asked(d) and not d.chosen for d in made):
-            by = Second(job.trace.approach, asked)
+    for question in TIMED:
+        if any(question.left_to_time(d) and not d.chosen for d in made):
+            by = Second(job.trace.approach, question)
             answer = job.deciding(_decided, candidate.cover, job.system, job.trace, by)
-            job.candidates.insert(at, Candidate(candidate.cover, (*candidate.ahead, name), answer, by))
+            job.candidates.insert(at, Candidate(candidate.cover, (*candidate.ahead, question.timed), answer, by))
 
 
 class Second(Behind):
-    """Another Approach, but where it is asked for something in particular it takes the option after the first."""
+    """Another Approach, but where it is asked one question it takes the option after the first."""
 
-    def __init__(self, base: Approach, asked: Callable[[Choice], bool]):
+    def __init__(self, base: Approach, question: Question):
         super().__init__(base)
-        self.asked = asked
+        self.question = question
 
     def decide(self, choice: Choice) -> Any:
         own = super().decide(choice)  # asked in any case: a recording goes on from one decision to the next
-        return choice.options[1] if self.asked(choice) else own
+        return choice.options[1] if self.question.left_to_time(choice) else own
 
 
 def _decided(cover: Cover, system: System, trace: Trace, by: Approach) -> Schedule | Infeasible:

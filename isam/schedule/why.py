@@ -17,16 +17,23 @@ def decisions_behind(schedule: Schedule, step: Issue) -> list[Decision]:
     if not isinstance(trace, Trace):
         raise ValueError("this schedule carries no trace of its decisions")
     tiles = {str(o.tile) for o in step.operands}
+    brought = {(o.tile.buffer, o.place.memory) for o in step.operands}
     nest = step.nest
     statements = set() if nest is None else set(schedule.cover.mappings[schedule.nests[nest].mapping].statements)
-    return [d for d in trace.decisions if _concerns(d, nest, statements, tiles)]
+    return [d for d in trace.decisions if _concerns(d, nest, statements, tiles, brought)]
 
 
-def _concerns(d: Decision, nest: int | None, statements: set[int], tiles: set[str]) -> bool:
+def _concerns(
+    d: Decision, nest: int | None, statements: set[int], tiles: set[str], brought: set[tuple[str, str]]
+) -> bool:
+    """``brought``: buffers of which tiles are operands, with the memories that these lie in."""
     about = d.context
+    if d.point == "source":
+        return (about["buffer"], about["to"]) in brought
     if d.point in ("cover", "mapping"):
         return bool(statements & set(about.get("statements", ())))
     if "nests" in about:
-        return nest is not None and nest in about["nests"]
+        of_groups = (n if isinstance(n, list | tuple) else [n] for n in about["nests"])
+        return nest is not None and any(nest in numbers for numbers in of_groups)
     named = {about.get("tile"), about.get("for"), *about.get("tiles", ())}
     return bool(named & tiles)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import pairwise
 from math import prod
 
-from isam.approach.choice import Choice, Decision
+from isam.approach.choice import Choice
 from isam.classes import dataclass
 from isam.ir.dtype import size_of
 from isam.ir.kernel import Kernel
@@ -27,7 +27,7 @@ Axis = tuple[int, str]  # of the nest at a position
 
 @dataclass(frozen=True)
 class Agreement:
-    """An option at ``tail`` for several nests: elements that a call of one takes of an axis at most, where that is less
+    """An option at ``agree``: elements that a call of one takes of an axis at most, where that is less
     than it may take."""
 
     units: tuple[tuple[int, str, int], ...] = ()
@@ -36,15 +36,10 @@ class Agreement:
         return ", ".join(f"{n} of {a} in {nest}" for nest, a, n in self.units) or "each as much as it may"
 
 
-def offered(decision: Choice | Decision) -> bool:
-    """Whether an agreement is, or was, decided on."""
-    return decision.point == "tail" and isinstance(decision.context["nest"], Sequence)
-
-
 def agreed(nests: Sequence[Nest], kernel: Kernel, data: Residency) -> tuple[Nest, ...]:
     """The nests, those with smaller calls of which the Approach wants that. Offered where it may save more in moves
     than calls then take longer, as far as can be said without a schedule. Who wants few calls takes the first, and
-    :mod:`isam.compiler.variants` has both timed."""
+    both are timed then."""
     out = list(nests)
     for some, same in _handing_on(nests, data.system):
         smaller = _smaller(out, same)
@@ -58,9 +53,9 @@ def agreed(nests: Sequence[Nest], kernel: Kernel, data: Residency) -> tuple[Nest
         now, then = (_seconds(ns, nests, kernel, data) for ns in (mine, theirs))
         if then >= now:
             continue
-        context = {"nest": [m.number for m in mine], "instruction": [m.instruction.name for m in mine]}
+        context = {"nests": [m.number for m in mine], "instructions": [m.instruction.name for m in mine]}
         costs = [float(sum(map(_calls, ns))) for ns in (mine, theirs)]
-        if data.trace.choose(Choice("tail", options, context, costs)).units:
+        if data.trace.choose(Choice("agree", options, context, costs)).units:
             for n, t in zip(some, theirs, strict=True):
                 out[n] = t
     return tuple(out)

@@ -15,6 +15,7 @@ from isam.scheduler.hops import End
 from isam.scheduler.infeasible import NoSchedule
 from isam.scheduler.move import sub_place
 from isam.scheduler.nests import Use
+from isam.scheduler.sources import source_of
 from isam.scheduler.state import Copy, Key
 from isam.scheduler.transfer import Transfer
 from isam.system.graph import MANAGED
@@ -41,7 +42,7 @@ def bring_beside(data: Residency, use: Use, tile: Tile, key: Key, pinned: Collec
     if at is None:
         return False
     try:
-        source = data.source(box, memory, form)
+        source = source_of(data, box, memory, form)
         begin = source.place_of(box)
         if begin is None or not _lies_there(source, begin, box, tiles):
             return False

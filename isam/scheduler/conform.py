@@ -8,6 +8,7 @@ from dataclasses import replace
 from isam.scheduler.hops import End
 from isam.scheduler.move import sub_place
 from isam.scheduler.residency import Residency
+from isam.scheduler.sources import source_of
 from isam.scheduler.state import Copy, Key
 
 
@@ -44,7 +45,7 @@ def _fetch(data: Residency, key: Key, c: Copy) -> None:
     """Loads a carried tile into the very place where the body keeps it."""
     memory, tile, form = key
     data.settle(tile, key)
-    source = data.source(tile, memory, form)
+    source = source_of(data, tile, memory, form)
     data.carry(tile, source, End(memory, lambda t: sub_place(c.place, tile, t), form, alone=True), {key})
     data.state.put(key, replace(c, dirty=False))
     data.since.fetch(key, data.scope.ranges)

@@ -10,10 +10,9 @@ from itertools import combinations
 from math import lcm, prod
 from typing import TypeVar
 
-from isam.approach.choice import Choice, Decision, Trace
+from isam.approach.choice import NOTHING, Choice, Trace
 from isam.classes import dataclass
 from isam.ir.kernel import Buffer, Kernel
-from isam.scheduler.handed_on import NOTHING
 from isam.scheduler.near_homes import NearHome, Parts, homes_in
 from isam.scheduler.nests import Use
 from isam.scheduler.plan import Group, Plan
@@ -29,9 +28,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Alike:
-    """One way to deal several groups. ``dealings``: of each of them, by position; ``units``: what the parts of each
-    dealt axis are multiples of; ``homes``: the temporaries that are then at home where they are made; ``instances``:
-    how many there are parts for."""
+    """An option at ``copartition``, one way to deal several groups. ``dealings``: of each of them, by position;
+    ``units``: what the parts of each dealt axis are multiples of; ``homes``: the temporaries that are then at home
+    where they are made; ``instances``: how many there are parts for."""
 
     dealings: Mapping[int, Dealing]
     units: tuple[int, ...]
@@ -64,20 +63,13 @@ def wanted_alike(trace: Trace, groups: Sequence[Group], ways: Sequence[Alike]) -
     while ways:
         some = sorted({at for w in ways for at in w.dealings})
         near = sorted({b for w in ways for b in w.homes})
-        context = {"loop": "", "nests": [[n.number for n in groups[at].nests] for at in some], "behind": [],
-                   "near": near, "dealt": True, "blocks": ""}  # fmt: skip
-        labels = [NOTHING, *(w.label() for w in ways)]
-        taken = labels.index(trace.choose(Choice("carry", labels, context)))
-        if not taken:
+        context = {"nests": [[n.number for n in groups[at].nests] for at in some], "buffers": near}
+        taken = trace.choose(Choice("copartition", (NOTHING, *ways), context))
+        if not isinstance(taken, Alike):
             break
-        out.append(ways[taken - 1])
+        out.append(taken)
         ways = [w for w in ways if not w.dealings.keys() & out[-1].dealings.keys()]
     return out
-
-
-def offered_alike(decision: Choice | Decision) -> bool:
-    """Whether dealing groups alike is, or was, decided on."""
-    return decision.point == "carry" and decision.context["dealt"]
 
 
 def ways_alike(kernel: Kernel, groups: Sequence[Group], system: System, routes: Routes,

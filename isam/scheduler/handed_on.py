@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cached_property
 from typing import NamedTuple
 
-from isam.approach.choice import Choice, Decision, Trace
+from isam.approach.choice import NOTHING, Choice, Trace
 from isam.ir.affine import Affine
 from isam.ir.kernel import FAR
 from isam.schedule.tree import Bound, Issue, Loop, Node, Seq, distinct
@@ -23,10 +23,10 @@ from isam.scheduler.lifetimes import Lifetimes
 from isam.scheduler.parts import RecurrentLoop
 from isam.scheduler.plan import Group
 from isam.scheduler.recur import calls
-from isam.scheduler.state import Copy, Key, MachineState, Since
+from isam.scheduler.state import Copy, Entering, Key, MachineState, Since
 from isam.scheduler.tiles import mentions
 
-NOTHING, HANDED_ON = "nothing", "handed on"
+HANDED_ON = "handed on"
 ROUNDS = 3  # attempts with less and less handed on from step to step
 WORTH = 0.99  # of the calls of a loop that hands on nothing, which one that does may take
 MOVES = 6  # that a tile takes at most to go home and come back
@@ -42,45 +42,36 @@ class MadePart(NamedTuple):
 
 class MadeStep(NamedTuple):
     """What was made of the parts: ``node`` is None where a step does not end as it has begun. ``state``: what is near
-    then; ``entered``: what the loops do before their first steps."""
+    then."""
 
     parts: list[MadePart]
     node: Node | None
     state: MachineState
-    entered: list[list[Node]]
+
+    def entered(self) -> Iterator[Entering]:
+        """What recurrent loops around the parts do for them before their first steps."""
+        return (e for p in self.parts for e in p.since.entered)
 
 
-def handed_on(groups: Sequence[Group], around: tuple[RecurrentLoop, ...], run: DryRun, part: RunPart,
-              it: RecurrentLoop | None = None) -> Node:  # fmt: skip
-    """``groups`` in a row in the loops ``around`` them, or the steps of a recurrent loop (``it``) that has them and
-    nothing else, begun with nothing near: with what can be handed on, where that takes fewer calls and the Approach
-    wants it. Without groups the steps of a loop are one part each."""
-    return _Row(groups, around, run, part, it).made()
+def handed_on(groups: Sequence[Group], run: DryRun, part: RunPart, it: RecurrentLoop | None = None) -> Node:
+    """``groups`` in a row, or the steps of a recurrent loop (``it``) that has them and nothing else, begun with nothing
+    near: with what can be handed on, where that takes fewer calls and the Approach wants it. Without groups the steps
+    of a loop are one part each."""
+    return _Row(groups, run, part, it).made()
 
 
-def wanted(trace: Trace, groups: Sequence[Group], taken: tuple[int, int], loop: str = "",
-           behind: Sequence[int] = (), near: Sequence[str] = ()) -> bool:  # fmt: skip
-    """Whether the Approach wants groups to hand on; ``taken``: calls without and with that. Temporaries at home
-    ``near`` save bytes, whatever calls they take: that is asked always."""
-    if taken[1] >= WORTH * taken[0] and not near:
+def wanted(trace: Trace, groups: Sequence[Group], taken: tuple[int, int], loop: str, behind: Sequence[int]) -> bool:
+    """Whether the Approach wants groups to hand on, so many tiles ``behind`` each; ``taken``: calls without and with
+    that."""
+    if taken[1] >= WORTH * taken[0]:
         return False
-    nests = [[n.number for n in g.nests] for g in groups]
-    context = {"loop": loop, "nests": nests, "behind": [*behind], "near": [*near], "dealt": False,
-               "blocks": ""}  # fmt: skip
+    context = {"loop": loop, "nests": [[n.number for n in g.nests] for g in groups], "behind": [*behind]}
     return trace.choose(Choice("carry", (NOTHING, HANDED_ON), context, tuple(map(float, taken)))) == HANDED_ON
 
 
-def offered_near(decision: Choice | Decision) -> bool:
-    """Whether temporaries at home near are, or were, decided on, though they take more calls."""
-    near = decision.point == "carry" and bool(decision.context["near"]) and not decision.context["dealt"]
-    return near and decision.costs is not None and decision.costs[1] >= WORTH * decision.costs[0]
-
-
 class _Row:
-    def __init__(self, groups: Sequence[Group], around: tuple[RecurrentLoop, ...], run: DryRun, part: RunPart,
-                 it: RecurrentLoop | None):  # fmt: skip
+    def __init__(self, groups: Sequence[Group], run: DryRun, part: RunPart, it: RecurrentLoop | None):
         self.groups, self.it, self.run, self.part = groups, it, run, part
-        self.inner = around if it is None else (*around, it)
         self.data, self.scope = run.data, run.scope
         self.usual = 1 if it is None else it.trip
 
@@ -88,8 +79,7 @@ class _Row:
         made = self._best()
         assert made.node is not None, "what begins and ends with nothing near is always a step"
         self.data.state = made.state
-        for a, nodes in zip(self.inner, made.entered, strict=True):
-            a.enter[:] = nodes
+        self.data.since.entered |= {e: None for e in made.entered() if e.loop is not self.it}
         return made.node
 
     def _best(self) -> MadeStep:
@@ -158,14 +148,9 @@ class _Row:
     @contextmanager
     def _anew(self) -> Iterator[None]:
         """As it was before the loop, and is again behind this."""
-        before = [len(a.enter) for a in self.inner]
-        try:
-            with self.data.attempt():
-                self.data.lifetimes = Lifetimes()
-                yield
-        finally:
-            for a, n in zip(self.inner, before, strict=True):
-                del a.enter[n:]
+        with self.data.attempt():
+            self.data.lifetimes = Lifetimes()
+            yield
 
     def _attempt(self, held: Sequence[Collection[Key]], carried: dict[Key, Copy],
                  unread: frozenset[str] = frozenset()) -> MadeStep:  # fmt: skip
@@ -174,7 +159,7 @@ class _Row:
         with self._anew():
             self.data.unread = unread
             parts, node = self._attempted(held, carried)
-            return MadeStep(parts, node, self.data.state, [[*a.enter] for a in self.inner])
+            return MadeStep(parts, node, self.data.state)
 
     def _attempted(self, held: Sequence[Collection[Key]],
                    carried: dict[Key, Copy]) -> tuple[list[MadePart], Node | None]:  # fmt: skip
@@ -200,7 +185,8 @@ class _Row:
             leave(data, {})
         axis = it.loop.axis
         bounds = (Bound(Affine()),), (Bound(axis.extent),)
-        first = Seq((*it.enter, *enter))
+        stays = (n for p in parts for e in p.since.entered if e.loop is it for n in e.nodes)
+        first = Seq((*stays, *enter))
         return parts, Loop(axis.name, *bounds, 1, Seq(tuple(body)), first, exit=Seq(tuple(leaving)), axis=axis.name)
 
     def _step(self, held: Sequence[Collection[Key]]) -> list[MadePart]:

@@ -8,10 +8,9 @@ from dataclasses import field, replace
 from itertools import accumulate, count, groupby
 from math import ceil, inf, lcm
 
-from isam.approach.choice import Choice, Decision, Trace
+from isam.approach.choice import NOTHING, Choice, Trace
 from isam.classes import dataclass
 from isam.ir.kernel import Kernel
-from isam.scheduler.handed_on import NOTHING
 from isam.scheduler.nests import Nest
 from isam.scheduler.parts import RecurrentLoop, groups_in
 from isam.scheduler.plan import Group, own_temporaries, private_axes, touching
@@ -58,13 +57,8 @@ def wanted(trace: Trace, found: Blocked | None) -> bool:
     if found is None:
         return False
     nests = [[n.number for n in g.nests] for g in found.parts if isinstance(g, Group) and g.number in found.numbers]
-    context = {"loop": "", "nests": nests, "behind": [], "near": [], "dealt": False, "blocks": found.memory}
-    return trace.choose(Choice("carry", (NOTHING, BLOCKS), context, found.seconds)) == BLOCKS
-
-
-def offered_blocks(decision: Choice | Decision) -> bool:
-    """Whether blocks are, or were, decided on."""
-    return decision.point == "carry" and bool(decision.context["blocks"])
+    context = {"nests": nests, "memory": found.memory}
+    return trace.choose(Choice("cascade", (NOTHING, BLOCKS), context, found.seconds)) == BLOCKS
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from math import prod
 
+from isam.approach.choice import NOTHING, Choice, Trace
 from isam.classes import dataclass
 from isam.ir.dtype import size_of
 from isam.ir.kernel import Buffer, Kernel
@@ -18,6 +19,7 @@ from isam.scheduler.plan import Group
 from isam.scheduler.stays import MOST, smaller
 from isam.system.graph import Memory, System
 
+PROMOTED = "at home near"
 Parts = tuple[tuple[int, int], ...]  # dimensions that are dealt out, and elements of the largest part of each
 
 
@@ -41,6 +43,13 @@ def near_homes(kernel: Kernel, groups: Sequence[Group], system: System, apart: C
     once = [m for m in able if system.replica_of(m.name) is None]
     whole: dict[str, Parts] = {b.name: () for b in kernel.buffers if b.role == "temp" and b.name not in apart}
     return homes_in(once, kernel, groups, system, whole)
+
+
+def wanted_near(trace: Trace, groups: Sequence[Group], near: Collection[str], taken: tuple[int, int]) -> bool:
+    """Whether the Approach wants temporaries to be at home ``near``, which saves bytes, whatever calls it takes;
+    ``taken``: calls without and with that."""
+    context = {"nests": [[n.number for n in g.nests] for g in groups], "buffers": sorted(near)}
+    return trace.choose(Choice("promote", (NOTHING, PROMOTED), context, tuple(map(float, taken)))) == PROMOTED
 
 
 def homes_in(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
+from functools import cached_property
 from itertools import count
 
 from isam.approach.choice import Trace
 from isam.classes import dataclass
 from isam.ir.kernel import USUAL_TRIP, Item, Kernel, Recurrence, Statement
-from isam.schedule.tree import Node
 from isam.scheduler.drained import summed_there
 from isam.scheduler.grouping import Grouping
 from isam.scheduler.nests import Nest
@@ -18,18 +18,18 @@ from isam.scheduler.plan import Group
 from isam.system.graph import System
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class RecurrentLoop:
-    """A recurrent loop, the ``parts`` of its step, and what runs once before its first step (``enter``)."""
+    """A recurrent loop and the ``parts`` of its step."""
 
     loop: Recurrence
-    parts: list[Group | RecurrentLoop] = field(default_factory=list)
+    parts: Sequence[Group | RecurrentLoop] = ()
     usual: Mapping[str, int] = field(default_factory=dict)  # what counts as sizes known at run time only
-    enter: list[Node] = field(default_factory=list)
-    written: frozenset[str] = frozenset()
 
-    def __post_init__(self) -> None:
-        self.written = frozenset(_written(self.loop))
+    @cached_property
+    def written(self) -> frozenset[str]:
+        """The buffers that a step writes."""
+        return frozenset(_written(self.loop))
 
     @property
     def trip(self) -> int:

@@ -6,7 +6,6 @@ from functools import cached_property
 from itertools import product
 
 from isam.classes import dataclass
-from isam.scheduler.hops import End
 from isam.scheduler.nests import Nest
 from isam.scheduler.state import Key
 from isam.system.graph import System
@@ -22,17 +21,6 @@ class Placement:
     @cached_property
     def label(self) -> str:
         return ", ".join(f"{o} in {m}" for o, m in zip(self.operands, self.memories, strict=True))
-
-
-@dataclass(frozen=True)
-class Source:
-    """An option at ``source``: where a tile of ``buffer`` is fetched from."""
-
-    buffer: str
-    end: End
-
-    def label(self) -> str:
-        return f"{self.buffer} from {self.end.memory}"
 
 
 @dataclass(frozen=True)

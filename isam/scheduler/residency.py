@@ -22,10 +22,11 @@ from isam.scheduler.infeasible import Infeasible, NoSchedule
 from isam.scheduler.leaving import leave_together
 from isam.scheduler.lifetimes import Lifetimes
 from isam.scheduler.nests import Use
-from isam.scheduler.placement import Source, Victim
-from isam.scheduler.places import offsets, remainder, suits_rows, within
+from isam.scheduler.placement import Victim
+from isam.scheduler.places import remainder, suits_rows, within
 from isam.scheduler.routes import Routes
 from isam.scheduler.scope import Scope
+from isam.scheduler.sources import source_of
 from isam.scheduler.spilling import spill, stays, take_over
 from isam.scheduler.state import Copy, Form, Key, MachineState, Since
 from isam.scheduler.transfer import Transfer
@@ -37,7 +38,7 @@ class Residency:
     ``since``: what was fetched and written since a body began; ``block``: the calls that are carried out;
     ``at_bind``: constants laid out anew once, by buffer and layout; ``devices``: who executes calls; ``panels``: those
     that hold all that blocks of a domain read, as long as it is walked; ``unread``: temporaries that nobody brings from
-    home."""
+    home; ``sources``: where operands come from, as it was decided, by what there was."""
 
     def __init__(self, system: System, trace: Trace, scope: Scope, homes: Homes, routes: Routes):
         self.system, self.trace, self.scope, self.homes = system, trace, scope, homes
@@ -51,6 +52,7 @@ class Residency:
         self._admitted: dict[object, Use] = {}  # what was asked by :meth:`_demand_there` and is right
         self.panels: set[Key] = set()
         self.unread: frozenset[str] = frozenset()
+        self.sources: dict[object, str] = {}
 
     @contextmanager
     def attempt(self, begin: MachineState | None = None) -> Iterator[Since]:
@@ -188,7 +190,7 @@ class Residency:
         if bring_beside(self, use, tile, key, pinned):
             return self.state.copies[key].place
         place = self.room(memory, tile, pinned, form)  # what goes home for it may take the place of a nearer source
-        source = self.source(tile, memory, form)
+        source = source_of(self, tile, memory, form)
         near = self.state.of(tile.buffer) if source.memory != self.homes.of(tile.buffer) else ()
         held = pinned | {key} | {k for k in near if k[0] == source.memory}
         self.carry(tile, source, End(memory, lambda t: mv.sub_place(place, tile, t), form, alone=True), held)
@@ -210,7 +212,7 @@ class Residency:
         memory, tile, form = key
         there = (k for k in self.state.holding(tile) if k[0] != memory and k not in pinned)
         old = next((k for k in there if self.state.copies[k].dirty), None)
-        if old is None or not self._leads(old[0], memory, self.homes.dtype(tile.buffer)):
+        if old is None or not self.leads(old[0], memory, self.homes.dtype(tile.buffer)):
             return False
         copy, held = self.state.copies[old], pinned | {key, old}
         source = End(old[0], lambda t: mv.sub_place(copy.place, tile, t), old[2])
@@ -241,34 +243,6 @@ class Residency:
         """Such copies that may share an element with the tile, until there are none."""
         return self.state.until_none(lambda: self.state.meeting(tile, self.scope.ranges), which)
 
-    def source(self, tile: Tile, memory: str, form: Form) -> End:
-        """The fresh copy to read from: another resident copy, a staged box, or home (SCH-4, SCH-5); where it fills
-        registers, if there is one from which moves can."""
-        options: list[End] = []
-        dtype = self.homes.dtype(tile.buffer)
-        for key in self.state.holding(tile):
-            if key[0] != memory and self.state.copies[key].stage is None and self._leads(key[0], memory, dtype):
-                place = self.state.copies[key].place
-                options.append(End(key[0], lambda t, p=place: mv.sub_place(p, tile, t), key[2]))
-        for key in self.state.stages_around(tile, self.scope.ranges):
-            copy = self.state.copies[key]
-            place = within(key[1], copy, tile, self.scope.variables)
-            if key[0] == self.system.home and None in offsets(key[1], copy, tile, self.scope.variables):
-                continue  # an index that runs within a block of a panel: what lies there is not shown
-            if place is not None and self._leads(key[0], memory, dtype) and self.begins(place, tile, memory, form):
-                options.append(End(key[0], lambda t, k=key, c=copy, p=place:
-                                   p if t is tile else within(k[1], c, t, self.scope.variables)))  # fmt: skip
-        home = self.homes.of(tile.buffer)
-        if not options or self.fit.route(home, memory, dtype):
-            options.append(End(home, self.home))
-        if len(options) > 1:
-            options = [o for o in options if self.fills(tile, o, memory, form)] or options
-        if len(options) == 1:
-            return options[0]
-        hops = [len(self.fit.route(o.memory, memory, dtype) or ()) for o in options]
-        sources = [Source(tile.buffer, o) for o in options]
-        return self.trace.choose(Choice("source", sources, {"tile": str(tile), "to": memory}, hops)).end
-
     def fills(self, tile: Tile, source: End, memory: str, form: Form) -> bool:
         """Whether moves from there fill registers with the tile, where it is to lie in such: in parts they cannot."""
         path = self.fit.route(source.memory, memory, self.homes.dtype(tile.buffer))
@@ -278,7 +252,7 @@ class Residency:
         end = End(memory, lambda t: mv.sub_place(place, tile, t), form, alone=True)
         return Hops(self.fit, tile, path, source, end).fills()
 
-    def _leads(self, source: str, memory: str, dtype: str) -> bool:
+    def leads(self, source: str, memory: str, dtype: str) -> bool:
         """Whether there is a way between two memories that does not lead over home: one may as well begin there."""
         path = self.fit.route(source, memory, dtype)
         return path is not None and self.system.home not in path[1:]

@@ -18,7 +18,7 @@ from isam.scheduler.move import moves_of
 from isam.scheduler.nests import Use, hull, sizes_of, tile_of
 from isam.scheduler.places import offsets, order_of, within
 from isam.scheduler.plan import Members, Plan, StagedBox
-from isam.scheduler.state import STAGED, Copy, Key, StageLayout
+from isam.scheduler.state import STAGED, Copy, Entering, Key, StageLayout
 from isam.scheduler.stays import Stays
 from isam.scheduler.tiles import encloses
 from isam.scheduler.transfer import Transfer
@@ -174,7 +174,7 @@ class Stager:
             self._transfer(stage, box, copy, {key}).run()
         for loop in reversed(self.dealt):
             nodes = [replace(loop, body=Seq(tuple(nodes)))]
-        stays.enter(stage.buffer, box).extend(nodes)
+        data.since.entered[Entering(stays.before(stage.buffer, box), tuple(nodes))] = None
         data.state.put(key, copy)
         return True
 

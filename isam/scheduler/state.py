@@ -11,12 +11,16 @@ from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from isam.classes import dataclass
-from isam.schedule.tree import Place, Tile
+from isam.schedule.tree import Node, Place, Tile
 from isam.scheduler.near import Near
 from isam.scheduler.tiles import encloses
 from isam.system.graph import COUNTED, Memory, System
+
+if TYPE_CHECKING:
+    from isam.scheduler.parts import RecurrentLoop
 
 Form = tuple[int | None, ...] | None  # which buffer dimensions lie along a register; None where bytes are addressed
 Key = tuple[str, Tile, Form]  # memory, tile, form
@@ -56,15 +60,25 @@ def reading(key: Key) -> Key:
 
 
 
+@dataclass(frozen=True, eq=False)
+class Entering:
+    """What a recurrent loop around does before its first step, for a box that stays over its steps."""
+
+    loop: RecurrentLoop
+    nodes: tuple[Node, ...]
+
+
 class Since:
     """What happened since the begin of an iteration: tiles fetched whose value was there from the begin (so that a loop
-    may fetch them once, before it), and tiles written."""
+    may fetch them once, before it), tiles written, and what recurrent loops around do for it before their first step.
+    """
 
-    __slots__ = ("_near", "_sorted", "fetched", "written")
+    __slots__ = ("_near", "_sorted", "entered", "fetched", "written")
 
     def __init__(self) -> None:
         self.fetched: dict[Key, None] = {}
         self.written: dict[str, dict[Tile, None]] = {}
+        self.entered: dict[Entering, None] = {}
         self._near: dict[str, Near] = {}
         self._sorted: dict[str, int] = {}  # how many of a buffer's written tiles these have: those asked about before
 
@@ -91,7 +105,8 @@ class Since:
         self.written.setdefault(tile.buffer, {})[tile] = None
 
     def then(self, other: Since, ranges: Mapping[str, tuple[int, int]]) -> None:
-        """Adds what happened after."""
+        """Adds what happened after; of a body that is shared once what loops do before their first step."""
+        self.entered |= other.entered
         for key in other.fetched:
             self.fetch(key, ranges)
         for buffer, tiles in other.written.items():

@@ -13,7 +13,7 @@ from math import prod
 
 from isam.classes import dataclass
 from isam.ir.dtype import size_of
-from isam.schedule.tree import Node, Tile
+from isam.schedule.tree import Tile
 from isam.scheduler.laid_out import box_room
 from isam.scheduler.parts import RecurrentLoop
 from isam.scheduler.plan import Group, Plan
@@ -41,13 +41,13 @@ class Stays:
         self.sizes[name] = size
         return size
 
-    def enter(self, buffer: str, box: Tile) -> list[Node]:
-        """What the outermost loop that leaves a box alone does before its first step."""
-        out = self.around[-1].enter
+    def before(self, buffer: str, box: Tile) -> RecurrentLoop:
+        """The outermost loop that leaves a box alone: it is brought before its first step."""
+        out = self.around[-1]
         for a in reversed(self.around):
             if buffer in a.written or mentions(box, a.loop.axis.name):
                 break
-            out = a.enter
+            out = a
         return out
 
     def lasting(self, group: Group) -> Lasting:

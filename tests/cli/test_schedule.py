@@ -16,7 +16,7 @@ def test_schedule_trace_replay(cli, matmul, tmp_path):
     first = cli("schedule", matmul, "--on", "toy", *SMALL, "--trace", trace, "--decisions")
     assert first.code == 0
     assert first.out.startswith("schedule of matmul on toy")
-    assert json.loads(trace.read_text())["schema"] == "isam.trace/3"
+    assert json.loads(trace.read_text())["schema"] == "isam.trace/4"
     a = cli("schedule", matmul, "--on", "toy", *SMALL, "--json").json("schedule")
     b = cli("schedule", matmul, "--on", "toy", *SMALL, "--replay", trace, "--json").json("schedule")
     assert a["schedule"] == b["schedule"]

@@ -85,8 +85,8 @@ def test_calls_that_wait_for_nobody_are_refused(cli, matmul, tmp_path):
     ("schedule.json", b'{"schema": "%s"}' % SCHEMA.encode(), "this is no schedule: a part of it is missing"),
     ("schedule.json", b"{", "this is no schedule: Expecting property name"),
     ("trace.json", b"[1", "this is no trace: Expecting"),
-    ("trace.json", b"[1]", "this is no trace of schema isam.trace/3, its schema is None"),
-    ("trace.json", b'{"schema": "isam.trace/3", "approach": "greedy"}', "this is no trace: 'decisions' is missing"),
+    ("trace.json", b"[1]", "this is no trace of schema isam.trace/4, its schema is None"),
+    ("trace.json", b'{"schema": "isam.trace/4", "approach": "greedy"}', "this is no trace: 'decisions' is missing"),
     ("trace.json", b"\xff", "the part 'trace.json' of the artifact of 'matmul' is no text"),
     ("kernel.isam", b"kernel", "expected kernel NAME(SIZES)"),
 ])  # fmt: skip

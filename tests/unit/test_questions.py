@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from isam.approach.choice import IDLE, POINTS, Choice, label_of
-from isam.approach.questions import QUESTIONS
+from isam.approach.questions import QUESTIONS, TIMED
 from isam.approach.shipped.greedy import Greedy
 from isam.compiler import Refused
 from isam.ir.text import parse_kernel
@@ -19,6 +19,7 @@ from isam.system.load import load_system
 from tests.corpus import CASES
 from tests.pipeline import compiled, simulated
 from tests.systems.test_serpentine import CELL, NARROW
+from tests.unit.scheduler import test_agree, test_in_a_row, test_in_blocks, test_near_homes
 from tests.unit.scheduler.test_boxes import USUAL
 from tests.unit.scheduler.test_interchange import RUNNING
 
@@ -51,6 +52,15 @@ class Trying(Curious):
         return choice.options[-1]
 
 
+class First(Greedy):
+    """Takes the first option of what is timed."""
+
+    name = "first"
+
+    def decide(self, choice: Choice):
+        return choice.options[0] if any(q.left_to_time(choice) for q in TIMED) else super().decide(choice)
+
+
 def cramped():
     """`toy` with two units for the vectors, another way into a register file, and little room."""
     toy = simulated("toy")
@@ -77,6 +87,8 @@ def asked() -> list[Choice]:
     compiled(parse_kernel(CELL), {"T": 2, "B": 1, "H": 64}, load_system(NARROW), curious)
     compiled(parse_kernel(RUNNING.replace("{T}", "f32")), {"M": 16, "N": 4}, simulated("host-avx512"), curious)
     compiled(parse_kernel(USUAL), {"H": 3, "W": 4, "C": 2, "K": 16}, simulated("host-avx512"), curious)
+    for kernel, sizes, machine in SECOND.values():
+        compiled(kernel, sizes, machine, curious)
     trying = Trying()
     compiled(CASES["matmul"].load(), CASES["matmul"].small[0], MACHINES[0], trying)
     return [*found, *curious.asked, *trying.asked]
@@ -91,6 +103,12 @@ SCALED = """kernel scaled(M, N)
   forall i < M, j < N
     y[i, j] = x[i, j] * s[j]
 """
+SECOND = {  # by point, what makes a second schedule worth making
+    "copartition": (parse_kernel(test_near_homes.LAYERS), {"M": 8, "K": 16, "N": 16}, simulated("toy_pair")),
+    "agree": (test_agree.LAYER, test_agree.SIZES, test_agree.machine()),
+    "promote": (parse_kernel(test_in_a_row.SCALE), {"N": 48}, simulated("toy")),
+    "cascade": (test_in_blocks.SOFTMAX, {"M": 64, "N": 64}, test_in_blocks.machine()),
+}
 MACHINES = [simulated("toy"), cramped(), load_system("host")]
 
 
@@ -105,6 +123,20 @@ def test_every_choice_is_as_the_table_says(asked):
 
 def test_every_question_is_asked(asked):
     assert {c.point for c in asked} == TABLE.keys()
+
+
+@pytest.mark.parametrize("q", TIMED, ids=lambda q: q.point)
+def test_where_a_question_is_timed_both_schedules_are_made(q):
+    kernel, sizes, machine = SECOND[q.point]
+    job = compiled(kernel, sizes, machine, First())
+    first, *others = job.candidates
+    (second,) = (c for c in others if c.ahead == (*first.ahead, q.timed))
+    for candidate, chosen in ((first, 0), (second, 1)):
+        decisions = [d for d in job.decisions(candidate.answer) if q.left_to_time(d)]
+        assert decisions
+        assert {d.chosen for d in decisions} == {chosen}
+    (asked,) = (d for d in job.trace.decisions if d.point == "variant")
+    assert q.timed in asked.context["options"]
 
 
 def test_options_print_themselves_for_people(asked):

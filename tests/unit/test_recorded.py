@@ -46,7 +46,7 @@ def test_what_was_written_is_read():
     ("", "Expecting value"), ("no JSON", "Expecting value"), ("[" * 100_000, "nested too deeply"),
     ("9" * 5000, "a number in it is too large"), ("[1]", f"no trace of schema {SCHEMA}, its schema is None"),
     ("null", "its schema is None"), ('{"name": "another program\'s"}', "its schema is None"),
-    (edited(schema="isam.trace/2"), "its schema is 'isam.trace/2'"),
+    (edited(schema="isam.trace/3"), "its schema is 'isam.trace/3'"),
     (edited(decisions={}), "'decisions' is not a list"),
     (edited(subject={"kernel": 3}), "'subject' is not an object of texts"), (edited(more=1), "there is no 'more'"),
     (edited(decisions=[3]), "decision 0: not an object"),

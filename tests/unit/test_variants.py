@@ -15,13 +15,11 @@ from isam.approach.shipped.strategies import BestFirst
 from isam.compiler.job import Job
 from isam.compiler.report import report
 from isam.compiler.stages import new_job, plain_stages, run_stages
-from isam.compiler.variants import AGREEING
 from isam.diagnostics import IsamError
 from isam.ir.text import parse_kernel
 from isam.proof import ProofError, Violation, prove
 from isam.schedule.serial import to_json
 from isam.schedule.tree import Schedule
-from isam.scheduler.agree import offered
 from tests.on_the_tree import on_the_tree
 from tests.pipeline import judge, simulated
 from tests.unit.scheduler.test_agree import LAYER, machine
@@ -29,7 +27,7 @@ from tests.unit.scheduler.test_agree import SIZES as LAYER_SIZES
 from tests.unit.test_partial import SOFTMAX
 
 SIZES = {"M": 3, "N": 40}
-WRITTEN = "as written"
+WRITTEN, AGREEING = "as written", "smaller calls that agree"
 ADD = """kernel twice(M, N)
   in  a: f32[M, N]
   out y: f32[M, N]
@@ -160,7 +158,7 @@ def test_smaller_calls_that_agree_give_way_to_large_ones(monkeypatch: pytest.Mon
     assert done.unproved == [AGREEING]
     assert labels(done) == [AGREEING, WRITTEN]
     assert done.schedule is not None
-    assert [d.chosen for d in done.schedule.trace.decisions if offered(d)] == [0]
+    assert [d.chosen for d in done.schedule.trace.decisions if d.point == "agree"] == [0]
     judge(LAYER, LAYER_SIZES, done)
     again = run_stages(new_job(LAYER, machine(), LAYER_SIZES, None, replay=done.trace))
     assert again.schedule is not None

@@ -40,7 +40,7 @@ class Greedy(Approach):
         "prefetch": "ahead of what comes too late from its cache",
         "serpentine": "back and forth over what half stays in a cache",
         "interchange": "rows outside",
-        "carry": "fewest calls; blocks are timed",
+        "cascade": "as it is; blocks are timed",
         "victim": "next use farthest",
     })
 
@@ -53,7 +53,8 @@ class Greedy(Approach):
             return choice.options[0]
         return choice.options[min(range(len(choice.options)), key=lambda i: (choice.costs or ())[i])]
 
-    search = kernel = cover = pack = tile = tail = source = place = route = schedule = _cheapest
+    search = kernel = cover = pack = tile = tail = carry = promote = copartition = agree = _cheapest
+    source = place = route = schedule = _cheapest
 
     def boxes(self, choice: Choice) -> Any:
         """The fewest bytes; none of twice as many boxes as another option has: each is code of its own."""
@@ -61,9 +62,9 @@ class Greedy(Approach):
         few = [i for i, n in enumerate(counts) if n < 2 * min(counts)]
         return choice.options[min(few, key=lambda i: costs[i])]
 
-    def carry(self, choice: Choice) -> Any:
-        """The fewest calls; no blocks of rows, which are then made as well: what they take is timed, not predicted."""
-        return choice.options[0] if choice.context["blocks"] else self._cheapest(choice)
+    def cascade(self, choice: Choice) -> Any:
+        """No blocks of rows, which are then made as well: what they take is timed, not predicted."""
+        return choice.options[0]
 
     def device(self, choice: Choice) -> Any:
         """Who would be done first; of equals one that made what the call takes, which need not be waited for."""

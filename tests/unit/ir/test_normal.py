@@ -229,7 +229,8 @@ def test_axes_begin_and_end_where_conditions_on_them_say(name: str):
     extent, where, dest, length = ENDS[name]
     k = parse(f"kernel k(N == 9)\n  inout a: f32[N]\n  forall i < {extent} where {where}\n    a[i] = 2 * a[i]\n")
     (s,) = normal_form(k).statements
-    assert str(s.dest) == dest and bool(s.domain.where) == (length is None)
+    assert str(s.dest) == dest
+    assert bool(s.domain.where) == (length is None)
     assert length is None or int(s.domain.axes[0].extent) == length
     same_values(k, normal_form(k), {"N": 9})
 

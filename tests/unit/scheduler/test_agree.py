@@ -7,10 +7,8 @@ import pytest
 from isam.approach.choice import Approach
 from isam.compiler.alternatives import seconds
 from isam.compiler.stages import new_job, run_stages
-from isam.compiler.variants import AGREEING
 from isam.ir.text import parse_kernel
 from isam.schedule.tree import Issue, distinct
-from isam.scheduler.agree import offered
 from tests.machines.small import CLIP, FREE, PRODUCT, SAME, ZERO, instruction, small
 from tests.pipeline import compiled, judge
 
@@ -75,7 +73,7 @@ def brought(job, buffer: str) -> int:
 
 
 def agreements(job) -> list[tuple[int, str]]:
-    return [(d.chosen, d.label) for d in job.schedule.trace.decisions if offered(d)]
+    return [(d.chosen, d.label) for d in job.schedule.trace.decisions if d.point == "agree"]
 
 
 @pytest.mark.parametrize("near", ["cells: 16, cell: 64 B", "capacity: 1 KiB, align: 16 B"])
@@ -130,4 +128,4 @@ def test_the_approach_is_asked_which_of_both():
             return super().decide(choice)
 
     compiled(LAYER, SIZES, machine(), Asked())
-    assert Asked.seen == (("as written", AGREEING),)
+    assert Asked.seen == (("as written", "smaller calls that agree"),)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import pytest
 
 from isam.approach.choice import Trace
+from isam.approach.questions import TIMED
 from isam.approach.shipped.greedy import Greedy
 from isam.compiler import Refused
 from isam.compiler.alternatives import seconds
 from isam.diagnostics import IsamError
 from isam.ir.text import parse_kernel
-from isam.scheduler.handed_on import offered_near, wanted
+from isam.scheduler.handed_on import wanted
+from isam.scheduler.near_homes import wanted_near
 from isam.system.check import check
 from isam.system.graph import System
 from tests.machines.small import CLIP, PRODUCT, ZERO, instruction, small
@@ -117,16 +119,18 @@ def test_drained_temporaries_are_at_home_near():
     judge(HANDED, numbers, done)
 
 
-@pytest.mark.parametrize(("calls", "near", "asked", "timed"), [
-    ((10, 12), ["C"], 1, True), ((12, 10), ["C"], 1, False), ((10, 12), [], 0, False),
-], ids=["more calls", "fewer calls", "in registers"])  # fmt: skip
-def test_temporaries_at_home_near_are_timed_where_they_take_more_calls(
-    calls: tuple[int, int], near: list[str], asked: int, timed: bool
-):
+@pytest.mark.parametrize(("calls", "timed"), [((10, 12), True), ((12, 10), False)], ids=["more calls", "fewer calls"])
+def test_temporaries_at_home_near_are_timed_where_they_take_more_calls(calls: tuple[int, int], timed: bool):
     trace = Trace(Greedy())
-    assert wanted(trace, [], calls, near=near) is (calls[1] < calls[0])
-    assert len(trace.decisions) == asked
-    assert any(map(offered_near, trace.decisions)) is timed
+    assert wanted_near(trace, [], ["C"], calls) is (calls[1] < calls[0])
+    assert [q.point for q in TIMED for d in trace.decisions if q.left_to_time(d)] == ["promote"] * timed
+
+
+@pytest.mark.parametrize(("calls", "asked"), [((10, 12), 0), ((1000, 991), 0), ((1000, 989), 1)])
+def test_what_is_handed_on_in_registers_is_asked_where_it_saves_calls(calls: tuple[int, int], asked: int):
+    trace = Trace(Greedy())
+    assert wanted(trace, [], calls, "", []) is bool(asked)
+    assert [d.point for d in trace.decisions] == ["carry"] * asked
 
 
 def test_a_sum_that_goes_on_from_home_is_refused_with_the_reason(drained: System):

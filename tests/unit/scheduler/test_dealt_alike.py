@@ -7,15 +7,13 @@ from typing import Any
 
 import pytest
 
-from isam.approach.choice import Choice
+from isam.approach.choice import NOTHING, Choice
 from isam.approach.shipped.greedy import Greedy
 from isam.cost.timeline import timeline
 from isam.ir.text import parse_kernel
 from isam.proof.flat import check_flat
 from isam.proof.tree import check_tree
 from isam.schedule.tree import Affine, Issue, Loop, Node, Schedule, Seq, children, distinct
-from isam.scheduler.dealt_alike import offered_alike
-from isam.scheduler.handed_on import NOTHING
 from tests.machines import CROWD
 from tests.pipeline import compiled, judge, simulated
 from tests.unit.scheduler.test_near_homes import LAYERS, ROWS, STATE, WINDOWS
@@ -83,8 +81,8 @@ class Alike(Greedy):
     def __init__(self, fused: bool = True):
         self.fused = fused
 
-    def carry(self, choice: Choice) -> object:
-        return choice.options[1] if offered_alike(choice) else super().carry(choice)
+    def copartition(self, choice: Choice) -> object:
+        return choice.options[1]
 
     def fuse(self, choice: Choice) -> object:
         return self.fused and super().fuse(choice)
@@ -95,6 +93,8 @@ class Nothing(Greedy):
 
     def carry(self, choice: Choice) -> object:
         return NOTHING
+
+    promote = copartition = carry
 
 
 class Otherwise(Greedy):
@@ -169,8 +169,8 @@ def test_the_quicker_of_both_is_taken() -> None:
 
 
 def test_the_approach_is_asked_for_what_is_handed_on() -> None:
-    asked = [d for d in made(LAYERS, "toy_pair", M=8, K=16, N=16).trace.decisions if offered_alike(d)]
-    assert asked[0].context["near"] == ["h", "t"]
+    asked = [d for d in made(LAYERS, "toy_pair", M=8, K=16, N=16).trace.decisions if d.point == "copartition"]
+    assert asked[0].context["buffers"] == ["h", "t"]
     assert asked[0].options == (NOTHING, "handed on: t h (i:4@half)")
     assert not asked[0].costs
 
@@ -178,7 +178,7 @@ def test_the_approach_is_asked_for_what_is_handed_on() -> None:
 def test_nothing_is_offered_where_no_box_is_brought_ahead() -> None:
     for on in ("host-avx512", "toy"):
         asked = made(LAYERS, on, M=8, K=16, N=16).trace.decisions
-        assert not [d for d in asked if offered_alike(d)]
+        assert "copartition" not in {d.point for d in asked}
 
 
 def test_neighbours_rows_are_not_near() -> None:

@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from isam.approach.choice import Choice
+from isam.approach.choice import NOTHING, Choice
 from isam.approach.shipped.greedy import Greedy
 from isam.ir.text import parse_kernel
 from isam.proof.tree import check_tree
 from isam.schedule.tree import Issue, Loop, Seq, leaves
-from isam.scheduler.handed_on import NOTHING
 from isam.system.graph import System
 from tests.pipeline import compiled, judge, simulated
 
@@ -121,12 +120,14 @@ class Nothing(Greedy):
     def carry(self, choice: Choice) -> object:
         return NOTHING
 
+    promote = carry
+
 
 class InARow(Greedy):
     """Hands on what a group leaves; nothing is at home near."""
 
-    def carry(self, choice: Choice) -> object:
-        return NOTHING if choice.context["near"] else super().carry(choice)
+    def promote(self, choice: Choice) -> object:
+        return NOTHING
 
 
 def made(name: str, on: str | System = "toy", approach: Greedy | None = None, check: bool = False) -> Any:

@@ -7,13 +7,12 @@ from typing import Any
 
 import pytest
 
-from isam.approach.choice import Choice
+from isam.approach.choice import NOTHING, Choice
 from isam.approach.shipped.greedy import Greedy
 from isam.cost.timeline import timeline
 from isam.ir.text import parse_kernel
 from isam.proof.tree import check_tree
 from isam.schedule.tree import Issue, Loop, Node, Seq, distinct
-from isam.scheduler.handed_on import NOTHING
 from isam.system.graph import System
 from tests.machines.small import CLIP, PRODUCT, ZERO, instruction, small
 from tests.pipeline import compiled, judge, simulated
@@ -116,6 +115,8 @@ class Nothing(Apart):
     def carry(self, choice: Choice) -> object:
         return NOTHING
 
+    promote = carry
+
 
 def toy(capacity: int = 1 << 14, align: int = 16, **more: Any) -> System:
     """The toy with a scratchpad of so many bytes, in which accesses begin at such multiples."""
@@ -208,8 +209,8 @@ def test_what_is_bound_and_what_goes_out_are_at_home_as_ever() -> None:
 
 
 def test_the_choice_says_what_is_at_home_near() -> None:
-    (asked,) = (d for d in made("layers").trace.decisions if d.point == "carry" and d.context["near"])
-    assert asked.context["near"] == ["h", "t"]
+    (asked,) = (d for d in made("layers").trace.decisions if d.point == "promote")
+    assert asked.context["buffers"] == ["h", "t"]
     assert asked.costs is not None
     assert asked.costs[1] < asked.costs[0]
 
