@@ -7,7 +7,8 @@ Laws, applied until nothing changes (each keeps the values of all outputs, bit b
 * a copy into a temporary is read where the temporary was (*forward*); a temporary that is only copied out is the
   target from the start (*backward*);
 * a temporary is laid out as the axes of its first statement stand, and those that use it call them as that one does;
-* an axis begins and ends where conditions on it alone say, and counts from there;
+* an axis begins and ends where conditions on it alone say, and counts from there (not of a sum: what begins its results
+  may go on over all of them, in the same loops);
 * a cast to the dtype at hand is a copy; a literal stands second in a commutative operation;
 * statements over an empty domain, and those whose results nobody reads, go;
 * recurrent loops that share a name get names of their own.
@@ -18,11 +19,11 @@ Products and the sums over them stay two statements. Temporaries keep their name
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from isam.ir.apart import loops_apart
-from isam.ir.kernel import COMMUTATIVE, REDUCTIONS, Access, Kernel, Literal, Statement
+from isam.ir.kernel import COMMUTATIVE, REDUCTIONS, Access, Domain, Kernel, Literal, Statement
 from isam.ir.lines import Lines
 from isam.ir.normal_copies import backward, forward
 from isam.ir.normal_ends import within_ends
@@ -60,20 +61,21 @@ def normal_form(kernel: Kernel) -> Kernel:
 def simplify(lines: Lines) -> bool:
     """Laws on single statements: plain accumulations, idle casts, literals second, empty domains, ends of axes."""
     changed = False
+    sums = {s.domain for _, s in lines.live() if s.accumulate and s.reduces}
     for at, s in lines.live():
-        new = _simple(s, lines)
+        new = _simple(s, lines, sums)
         if new is not s:
             lines.put(at, new)
             changed = True
     return changed
 
 
-def _simple(s: Statement, lines: Lines) -> Statement | None:
+def _simple(s: Statement, lines: Lines, sums: Collection[Domain]) -> Statement | None:
     if any(a.extent.is_constant and a.extent.const <= 0 for a in s.domain.axes):
         return None
     if any(w.is_constant and w.const < 0 for w in s.domain.where):
         return None
-    if (cut := within_ends(s)) is not s:
+    if s.domain not in sums and (cut := within_ends(s)) is not s:
         return cut
     if s.accumulate and s.op in REDUCTIONS and one_to_one(s):
         return replace(s, sources=(s.dest, *s.sources), accumulate=False)

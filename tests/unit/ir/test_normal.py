@@ -238,15 +238,22 @@ def test_axes_begin_and_end_where_conditions_on_them_say(name: str):
 def test_conditions_on_other_axes_follow_one_that_begins_later():
     text = """kernel k(N)
   in x: f32[N, N]
-  inout y: f32[N, N]
+  inout y: f32[N, N, N]
   forall i < N, j < N, k < N where 2 <= i < N - 1, j <= i, k < 3
-    y[i, j] += x[i, k]
+    y[i, j, k] = x[i, k]
 """
     sizes = {"N": 7}
     k = parse(text).with_sizes(sizes)
     assert [len(s.domain.where) for s in normal_form(k).statements] == [1]
     assert [int(a.extent) for a in normal_form(k).statements[0].domain.axes] == [4, 7, 3]
     same_values(k, normal_form(k), sizes)
+
+
+def test_conditions_of_sums_stay_theirs():
+    """What begins the results goes over all of them, in loops that both share."""
+    k = parse("kernel k\n  in x: f32[9, 9]\n  out y: f32[9]\n  forall i < 9\n    y[i] = 0\n"
+              "  forall i < 9, k < 9 where i >= 2\n    y[i] += x[i, k] * x[k, i]")  # fmt: skip
+    assert [str(s.dest) for s in normal_form(k).statements] == ["y[i]", "t1[i, k]", "y[i]"]
 
 
 def test_a_domain_that_ends_before_it_begins_goes():
