@@ -6,6 +6,8 @@ consist of the same few parts again and again; the matcher looks at one of each 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from isam.classes import dataclass
 from isam.ir.dataflow import bits, levels
 from isam.ir.instruction import Instruction
@@ -114,5 +116,4 @@ def moved(m: Mapping, to: dict[int, int], names: dict[str, str]) -> Mapping:
         conditions=m.conditions,
     )  # fmt: skip
     pattern = pattern_of(m.instruction, normal(m.instruction.body))
-    object.__setattr__(out, "orbit", orbit_key(out, symmetries_of(pattern)))
-    return out
+    return replace(out, orbit=orbit_key(out, symmetries_of(pattern)))

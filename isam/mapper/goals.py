@@ -90,17 +90,17 @@ class Covered:
         """Has the law something to say about the statement, and if it replaces its operation, by such as can be had?"""
         if not any(granted(kernel, t.needs, dtypes_at(kernel, site)) for site in t.sites_for(kernel, m)):
             return False
-        return getattr(t, "op", None) is None or all(op in self._had for op in t.makes)
+        return not t.replaces or all(op in self._had for op in t.makes)
 
     @cached_property
     def _had(self) -> frozenset[str]:
         """Operations that some instruction has, or that a law replaces by such operations."""
         had = {op for i in self.instructions for op, _, _ in i.signature} | {"copy"}
-        rows = [t for t in self.laws if getattr(t, "op", None) is not None]
+        rows = [t for t in self.laws if t.replaces]
         before = -1
         while len(had) > before:
             before = len(had)
-            had |= {getattr(t, "op", "") for t in rows if t.makes <= had}
+            had |= {t.replaces for t in rows if t.makes <= had}
         return frozenset(had)
 
     def rank(self, state: State[Offer | Uncovered], step: Step) -> Rank:
@@ -183,7 +183,7 @@ def within_reach(operations: frozenset[str], laws: Sequence[Transform]) -> froze
     while len(out) > before:
         before = len(out)
         for t in laws:
-            if getattr(t, "op", None) in (None, *out) and t.wants <= out:
+            if t.replaces in ("", *out) and t.wants <= out:
                 out |= t.makes
     return frozenset(MIRROR.get(op, op) for op in out)
 

@@ -5,7 +5,7 @@ A kernel that fits as it stands asks for none, and does not pay for importing th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -52,8 +52,19 @@ class Laws(Sequence["Transform"]):
         """Those that may make a kernel cheaper which can be carried out as it stands."""
         return tuple(t for t in self if t.pays)
 
-    def without(self, names: Collection[str]) -> Laws:
-        return Laws(lambda: (t for t in self if t.law not in names))
+    @cached_property
+    def tried(self) -> Laws:
+        """Those that a search tries, where a mismatch asks or blindly."""
+        from isam.transforms.law import ALWAYS, ON_DEMAND
+
+        return Laws(lambda: (t for t in self if t.tried in (ALWAYS, ON_DEMAND)))
+
+    @cached_property
+    def guessed(self) -> Laws:
+        """Those that a search tries blindly, too."""
+        from isam.transforms.law import ALWAYS
+
+        return Laws(lambda: (t for t in self if t.tried == ALWAYS))
 
 
 def _shipped() -> Sequence[Transform]:

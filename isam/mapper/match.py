@@ -131,7 +131,7 @@ class Enumeration:
                 if key not in seen:
                     seen.add(key)
                     if self.orbits:
-                        object.__setattr__(mapping, "orbit", orbit_key(mapping, symmetries_of(self.pattern)))
+                        mapping = replace(mapping, orbit=orbit_key(mapping, symmetries_of(self.pattern)))
                     yield mapping
         except Exhausted:
             self.exhausted = True

@@ -32,16 +32,7 @@ __all__ = ["Budget", "Path", "Reached", "SearchResult", "Step", "cover_with_sear
 
 F = TypeVar("F")
 
-MATCHED = frozenset({"commute", "remove-unit-axis"})
-"""Laws that the matcher already sees through: applying them never turns a "no" into a "yes"."""
-
-ON_DEMAND = frozenset({"permute-dimensions"})
-"""Laws that only help where a mismatch says so: the matcher does not care about the order of dimensions."""
-
-TAKEN = frozenset({"in-place", "speculate"})
-"""Laws that the compiler takes where they save time, once a kernel is covered; a search does not look for them."""
-
-DEFAULT = SHIPPED.without(MATCHED | TAKEN)
+DEFAULT = SHIPPED.tried
 REACH = Budget(states=48, work=800, blind=0, depth=4, pairs=3000)
 
 
@@ -122,7 +113,7 @@ def find(
     cheapest first; every step taken is a decision on the trace, with the mismatch that asked for it or what it may
     save."""
     goal = Covered(kernel, demand, DEFAULT)
-    done = explore(kernel, goal, trace, budget or Budget(), DEFAULT, DEFAULT.without(ON_DEMAND), barred=demand.barred)
+    done = explore(kernel, goal, trace, budget or Budget(), DEFAULT, DEFAULT.guessed, barred=demand.barred)
     paths = [Path(s.kernel, s.steps, s.back, s.look.found, s.look.price) for s in done.states
              if isinstance(s.look.found, Offer)]  # fmt: skip
     paths.sort(key=lambda p: (p.price, len(p.steps)))
@@ -164,7 +155,7 @@ def reach(
     laws = Laws.of(transforms)
     goal = Used(instruction, statement, buffer, strided, pairs, laws, kernel, (budget or REACH).pairs)
     trace = Trace(Approach()) if trace is None else trace
-    done = explore(kernel, goal, trace, budget or REACH, laws, laws.without(ON_DEMAND))
+    done = explore(kernel, goal, trace, budget or REACH, laws, laws.guessed)
     first = done.states[0].look
     near = () if first.solved else first.asks
     return Reached(kernel, instruction, _shortest(done), near, done.blind_expansions, len(done.states), done.complete,

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from isam.ir.kernel import COMMUTATIVE, Kernel
 from isam.transforms.edit import splice
-from isam.transforms.law import Correspondence, Rewrite, Site, Transform
+from isam.transforms.law import MATCHED, Correspondence, Rewrite, Site, Transform
 
 
 class Commute(Transform):
@@ -14,6 +14,7 @@ class Commute(Transform):
 
     law = "commute"
     equation = "a op b  =>  b op a"
+    tried = MATCHED
 
     def sites(self, kernel: Kernel) -> tuple[Site, ...]:
         return tuple(

@@ -219,6 +219,10 @@ class Convert(Transform):
     kinds = frozenset({"operation", "literal"})
     grows = True
 
+    @property
+    def replaces(self) -> str:
+        return self.op
+
     @cached_property
     def makes(self) -> frozenset[str]:  # type: ignore[override]
         """The operations of the row's right side."""

@@ -20,6 +20,11 @@ NUMERICS = ("exact", "integers", "reassociates", "rounding", "finite")
 """exact: bit for bit the same · integers: the same on integers (wrapping included) · reassociates: sums in another
 order or grouping · rounding: other roundings than written · finite: the same unless a value is infinite or NaN."""
 
+ALWAYS, ON_DEMAND, MATCHED, TAKEN = "always", "on demand", "matched", "taken"
+"""When a search tries a law. always · on demand: where a mismatch says so, never blindly, as the matcher does not care
+about what it changes · matched: never, as the matcher sees through it, so that it turns no "no" into a "yes" · taken:
+never, as the compiler takes it where that saves time, once a kernel is covered."""
+
 
 @dataclass(frozen=True, slots=True)
 class Site:
@@ -163,7 +168,8 @@ class Transform:
     (``float bound``); ``makes``: operations that the result may have and the kernel before had not: an instruction with
     an operation that no law makes is out of reach, and the search need not begin; ``wants``: operations without which
     it has no site; ``removes``: operations of statements that may go when a neighbour is asked about; ``pays``: it may
-    make a kernel cheaper that can be carried out as it stands, so it is offered there too, with what it ``saves``.
+    make a kernel cheaper that can be carried out as it stands, so it is offered there too, with what it ``saves``;
+    ``tried``: when a search tries it (ALWAYS, ON_DEMAND, MATCHED, TAKEN).
     """
 
     law: ClassVar[str]
@@ -178,6 +184,7 @@ class Transform:
     wants: ClassVar[frozenset[str]] = frozenset()
     removes: ClassVar[frozenset[str]] = frozenset()
     pays: ClassVar[bool] = False
+    tried: ClassVar[str] = ALWAYS
 
     def __init_subclass__(cls, **named: Any) -> None:
         super().__init_subclass__(**named)
@@ -192,6 +199,11 @@ class Transform:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
+
+    @property
+    def replaces(self) -> str:
+        """The operation that it puts what it ``makes`` in the place of; '' where it is about no single one."""
+        return ""
 
     def sites(self, kernel: Kernel) -> tuple[Site, ...]:
         """Every place where the law holds, in a fixed order, whatever numerics the kernel grants."""

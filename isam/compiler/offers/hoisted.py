@@ -8,7 +8,6 @@ which only schedules tell.
 from __future__ import annotations
 
 from functools import lru_cache
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from isam.compiler.offers.subject import one
@@ -33,19 +32,20 @@ def taken_out(kernel: Kernel) -> Steps:
     """What takes sums out of a recurrent loop; where the number of steps is known at run time only, so many at a time.
     Judged once for a kernel that is compiled for several machines, or again and again to be tuned. What the judge of
     rewritings cannot decide is not offered."""
-    from isam.mapper.space import Step
-    from isam.proof.equivalence import Equivalence
+    from isam.compiler.offers.way import Way
+    from isam.transforms.law import taken
     from isam.transforms.statements import Hoist, Parts
 
-    parts, hoist, judge = Parts((AT_ONCE,)), Hoist(), Equivalence()
-    steps = [Step(parts, site, None) for site in parts.sites(kernel)[:1]]
-    kernels = [kernel, *(parts.apply(kernel, s.site).kernel for s in steps)]
-    sums = _sums_in_loops(hoist, kernels[-1])
-    if not sums:
+    parts, hoist, way = Parts((AT_ONCE,)), Hoist(), Way(kernel, 0)
+    cuts = parts.sites(kernel)[:1]
+    sums = _sums_in_loops(hoist, taken(parts, kernel, cuts[0]).kernel if cuts else kernel)
+    if not sums:  # before anything is judged
         return ()
-    steps.append(Step(hoist, sums[0], None))
-    kernels.append(hoist.apply(kernels[-1], sums[0]).kernel)
-    return tuple(steps) if all(judge.judge(a, b) for a, b in pairwise(kernels)) else ()
+    with way.attempt():
+        for site in cuts:
+            way.take(parts, site)
+        way.take(hoist, sums[0])
+    return way.steps
 
 
 def _sums_in_loops(hoist: Hoist, kernel: Kernel) -> list[Site]:

@@ -9,7 +9,7 @@ from isam.ir.affine import Affine
 from isam.ir.kernel import Access, Axis, Kernel, Statement
 from isam.ir.mismatch import Mismatch
 from isam.transforms.edit import accesses, fresh, names_in, splice, writers
-from isam.transforms.law import Correspondence, Rewrite, Site, Transform
+from isam.transforms.law import MATCHED, Correspondence, Rewrite, Site, Transform
 from isam.transforms.staging import box_copy, reshaped
 from isam.transforms.structure.dimensions import divides, split_row
 
@@ -149,6 +149,7 @@ class RemoveUnitAxis(Transform):
 
     law = "remove-unit-axis"
     equation = "forall o < 1: f(o)  =>  f(0)"
+    tried = MATCHED
 
     def sites(self, kernel: Kernel) -> tuple[Site, ...]:
         one = Affine((), 1)

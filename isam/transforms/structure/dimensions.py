@@ -7,7 +7,7 @@ from isam.ir.affine import Affine
 from isam.ir.kernel import Access, Axis, Domain, Kernel, Statement
 from isam.ir.mismatch import Mismatch
 from isam.transforms.edit import accesses, fresh, names_in, readers, writers
-from isam.transforms.law import Rewrite, Site, Transform
+from isam.transforms.law import ON_DEMAND, Rewrite, Site, Transform
 from isam.transforms.staging import Index, box_copy, reshaped, stageable
 
 
@@ -71,6 +71,7 @@ class PermuteDimensions(Transform):
     equation = "b[i][j]  =>  b[j][i]"
     kinds = frozenset({"coefficient"})
     inverse = "permute-dimensions"
+    tried = ON_DEMAND
 
     def sites(self, kernel: Kernel) -> tuple[Site, ...]:
         return tuple(

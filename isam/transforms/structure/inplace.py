@@ -5,7 +5,7 @@ from __future__ import annotations
 from isam.ir.affine import Affine
 from isam.ir.kernel import Access, Domain, Kernel, Recurrence, Statement
 from isam.transforms.edit import lone, readers, splice, writers
-from isam.transforms.law import Correspondence, NoSite, Rewrite, Site, Transform
+from isam.transforms.law import TAKEN, Correspondence, NoSite, Rewrite, Site, Transform
 
 
 class InPlace(Transform):
@@ -16,6 +16,7 @@ class InPlace(Transform):
     equation = "t[i] = f(i); g(t[e]); y[i] = h(t[i])  =>  y[i] = f(i); g(y[e]); y[i] = h(y[i])"
     needs = frozenset({"exact"})
     kinds = frozenset()
+    tried = TAKEN
 
     def sites(self, kernel: Kernel) -> tuple[Site, ...]:
         temps = [b.name for b in kernel.buffers if b.role == "temp"]

@@ -8,7 +8,7 @@ from isam.ir.dtype import DTYPES
 from isam.ir.kernel import Access, Kernel, Recurrence, Statement
 from isam.ir.poly_domain import domain_set, footprint
 from isam.transforms.edit import readable_whole, splice
-from isam.transforms.law import Correspondence, NoSite, Rewrite, Site, Transform
+from isam.transforms.law import TAKEN, Correspondence, NoSite, Rewrite, Site, Transform
 from isam.transforms.structure.rows import uncertain
 
 
@@ -20,6 +20,7 @@ class Speculate(Transform):
     equation = "t[i, j] = f(i, j) where j <= i; g(t[i, j] where j <= i)  =>  t[i, j] = f(i, j); ..."
     needs = frozenset({"exact"})
     kinds = frozenset()
+    tried = TAKEN
 
     def sites(self, kernel: Kernel) -> tuple[Site, ...]:
         if any(isinstance(i, Recurrence) for i in kernel.body):
