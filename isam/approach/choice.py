@@ -54,6 +54,7 @@ POINTS = (
     "source",
     "place",
     "route",
+    "join",
     "victim",
     "prefetch",
     "schedule",
@@ -157,7 +158,7 @@ class Approach:
 
     search = kernel = mapping = cover = layout = pack = tile = tail = order = serpentine = interchange = boxes = _first
     carry = promote = copartition = cascade = agree = bind = fuse = device = source = place = route = _first
-    victim = prefetch = schedule = variant = measure = _first
+    join = victim = prefetch = schedule = variant = measure = _first
 
 
 class Behind(Approach):
