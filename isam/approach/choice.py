@@ -53,6 +53,7 @@ POINTS = (
     "source",
     "place",
     "route",
+    "join",
     "victim",
     "prefetch",
     "schedule",
@@ -155,7 +156,7 @@ class Approach:
 
     search = kernel = mapping = cover = layout = pack = tile = tail = serpentine = interchange = boxes = _first
     carry = promote = copartition = cascade = agree = bind = fuse = device = source = place = route = _first
-    victim = prefetch = schedule = variant = measure = _first
+    join = victim = prefetch = schedule = variant = measure = _first
 
 
 class Behind(Approach):

@@ -46,7 +46,7 @@ READING: dict[str, tuple[Part, ...]] = {
          "plans/estimate"),
         ("The dry run",
          "dry walk trim scope state call_order block_calls turns placement spread devices residency sources transfer "
-         "spilling beside leaving begun_together staging gathering lifetimes"),
+         "spilling joining beside leaving begun_together staging gathering lifetimes"),
         ("Tiles, memories and the ways between them",
          "tiles near places fit move routes edges hops homes aligned laid_out"),
         ("Domains that are no boxes", "pieces guarded blocks oblique outer drained"),

@@ -12,6 +12,7 @@ from isam.ir.dtype import size_of
 from isam.schedule.tree import Tile
 from isam.scheduler.edges import gathers, quickest
 from isam.scheduler.hops import End
+from isam.scheduler.joining import wanted_together
 from isam.scheduler.move import sub_place
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.state import Key
@@ -63,7 +64,7 @@ def _around(data: Residency, use: Use, key: Key) -> Key | None:
 
 def _begun(data: Residency, nest: Nest, use: Use, key: Key) -> Key | None:
     """The box of all that the calls of a nest in the present block begin, where none of it is there, there is room, and
-    it is home sooner in one piece than tile by tile."""
+    it is to be home in one piece, not tile by tile."""
     memory, tile, _ = key
     tiles = data.block.results(nest, use)
     box = box_of_all(tiles) if 1 < len(tiles) <= MOST and tile in tiles else None
@@ -83,8 +84,9 @@ def _begun(data: Residency, nest: Nest, use: Use, key: Key) -> Key | None:
         return None
     moves = prod(ceil(n / m) for n, m in zip(box.shape, onwards.part, strict=True))
     size = prod(box.shape) * size_of(dtype)
-    apart = edge.seconds(len(tiles), size, 1)
-    return (memory, box, None) if edge.seconds(moves, size, 1) < HALF * apart else None
+    took = edge.seconds(len(tiles), size, 1), edge.seconds(moves, size, 1)
+    joined = wanted_together(data, tile.buffer, (memory, home), len(tiles), size, took, HALF)
+    return (memory, box, None) if joined else None
 
 
 def box_of_all(tiles: Sequence[Tile]) -> Tile | None:

@@ -13,6 +13,7 @@ from isam.schedule.tree import Place, Tile
 from isam.scheduler.edges import SOONER, along
 from isam.scheduler.hops import End
 from isam.scheduler.infeasible import NoSchedule
+from isam.scheduler.joining import wanted_together
 from isam.scheduler.move import sub_place
 from isam.scheduler.nests import Use
 from isam.scheduler.sources import source_of
@@ -184,15 +185,17 @@ def _lies_there(end: End, begin: Place, box: Tile, tiles: Sequence[Tile]) -> boo
 
 
 def _carried(data: Residency, box: Tile, source: End, target: End, count: int, held: set[Key]) -> bool:
-    """Carries so many tiles in one move per hop, where they are there sooner so; whether that was done."""
+    """Carries so many tiles in one move per hop, where that can be and is wanted; whether that was done."""
     dtype = data.homes.dtype(box.buffer)
     path = data.fit.route(source.memory, target.memory, dtype) or ()
     edges, size = along(data.system, path, dtype), prod(box.shape) * size_of(dtype)
     one, apart = (sum(e.seconds(n, size, 1) for e in edges) for n in (1, count))
-    if not edges or one >= SOONER * apart:
+    if not edges:
         return False
     transfer = Transfer(data, box, path, source, target, held)
     if not transfer.whole():
+        return False
+    if not wanted_together(data, box.buffer, path, count, size, (apart, one), SOONER):
         return False
     try:
         transfer.run()

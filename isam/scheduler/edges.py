@@ -102,9 +102,15 @@ def gathers(system: System, memory: Memory) -> bool:
     return memory.name in system.scratchpads
 
 
-def worth_joining(near: EdgeCost, far: EdgeCost, tiles: int, size: int, moves: int = 1) -> bool:
-    """Whether tiles of so many bytes are home sooner in so many moves of all of them than one by one, each of which
-    passes while the next one follows."""
+def apart_and_joined(near: EdgeCost, far: EdgeCost, tiles: int, size: int, moves: int = 1) -> tuple[float, float]:
+    """Seconds until tiles of so many bytes are home: one by one, each of which passes while the next one follows, and
+    in so many moves of all of them."""
     each, onwards = near.seconds(1, size, 1), far.seconds(1, size, 1)
     apart = tiles * (each + onwards) if near.issuer == far.issuer else each + tiles * max(each, onwards)
-    return tiles * each + far.seconds(moves, tiles * size, 1) < SOONER * apart
+    return apart, tiles * each + far.seconds(moves, tiles * size, 1)
+
+
+def worth_joining(near: EdgeCost, far: EdgeCost, tiles: int, size: int, moves: int = 1) -> bool:
+    """Whether they are home sooner together."""
+    apart, joined = apart_and_joined(near, far, tiles, size, moves)
+    return joined < SOONER * apart

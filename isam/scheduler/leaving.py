@@ -12,8 +12,9 @@ from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
 from isam.schedule.tree import Place, Tile
 from isam.scheduler.beside import leave_beside
-from isam.scheduler.edges import gathers, quickest, worth_joining
+from isam.scheduler.edges import SOONER, apart_and_joined, gathers, quickest
 from isam.scheduler.hops import End
+from isam.scheduler.joining import wanted_together
 from isam.scheduler.laid_out import layout_of
 from isam.scheduler.move import sub_place
 from isam.scheduler.state import PASSING, STAGED, Copy, Key
@@ -46,7 +47,7 @@ def leave_together(data: Residency, key: Key, pinned: Collection[Key], leaving: 
 
 
 def _joined(data: Residency, keys: Sequence[Key], path: tuple[str, ...], pinned: Collection[Key]) -> bool:
-    """The same for such copies, where they are home sooner so and lie as one piece there; ``path``: of one of them, the
+    """The same for such copies, where they lie as one piece there and that is wanted; ``path``: of one of them, the
     others begin elsewhere on the same way."""
     (_, first, form), system, dtype = keys[0], data.system, data.homes.dtype(keys[0][1].buffer)
     there, box = system.memories[path[1]], box_of([k[1] for k in keys])
@@ -56,7 +57,7 @@ def _joined(data: Residency, keys: Sequence[Key], path: tuple[str, ...], pinned:
     size = prod(first.shape) * size_of(dtype)
     layout, units = layout_of(box.shape, size_of(dtype), range(len(box.shape)), align=there.align)
     at = data.state.find_room(there, units)
-    if near is None or far is None or at is None or not worth_joining(near, far, len(keys), size):
+    if near is None or far is None or at is None:
         return False
     new: Key = (there.name, box, PASSING)
     held, place = {new, *keys, *pinned}, Place(there.name, "", Affine((), at), layout.coefficients)
@@ -66,7 +67,8 @@ def _joined(data: Residency, keys: Sequence[Key], path: tuple[str, ...], pinned:
     if not onwards.possible() or not all(t.whole() for t in here) or not _lies(data, box, place, keys):
         return False
     moves = prod(ceil(n / m) for n, m in zip(box.shape, onwards.part, strict=True))
-    if not worth_joining(near, far, len(keys), size, moves):
+    took, every = apart_and_joined(near, far, len(keys), size, moves), len(keys) * size
+    if not wanted_together(data, first.buffer, path, len(keys), every, took, SOONER):
         return False
     data.state.put(new, Copy(place, False, units))
     data.state.next[there.name] = at + units

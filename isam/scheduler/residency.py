@@ -38,7 +38,7 @@ class Residency:
     ``since``: what was fetched and written since a body began; ``block``: the calls that are carried out;
     ``at_bind``: constants laid out anew once, by buffer and layout; ``devices``: who executes calls; ``panels``: those
     that hold all that blocks of a domain read, as long as it is walked; ``unread``: temporaries that nobody brings from
-    home; ``sources``: where operands come from, as it was decided, by what there was."""
+    home; ``sources``, ``joined``: where operands come from, and what moves together, as it was decided."""
 
     def __init__(self, system: System, trace: Trace, scope: Scope, homes: Homes, routes: Routes):
         self.system, self.trace, self.scope, self.homes = system, trace, scope, homes
@@ -53,6 +53,7 @@ class Residency:
         self.panels: set[Key] = set()
         self.unread: frozenset[str] = frozenset()
         self.sources: dict[object, str] = {}
+        self.joined: dict[object, bool] = {}
 
     @contextmanager
     def attempt(self, begin: MachineState | None = None) -> Iterator[Since]:
