@@ -163,7 +163,7 @@ QUESTIONS: tuple[Question, ...] = (
             "_group": "the nests",
             "_system": "the machine",
         },
-        "seconds; where no memory is filled ahead, relative ones: compare them within one choice",
+        "seconds where plans fill a near memory, else cycles, relative: compare them within one choice",
         "`order` ((axis, block), ...) from outer to inner, `unroll`, `stages` (`buffer`, `depth`, `memory`, ...).",
     ),
     Question(
@@ -215,7 +215,7 @@ QUESTIONS: tuple[Question, ...] = (
         {
             "buffer": "of which they are tiles",
             "way": "the memories that they pass, from the first to the last",
-            "tiles": "how many there are",
+            "count": "how many there are",
             "bytes": "of all of them",
         },
         "seconds of their moves",
@@ -361,7 +361,7 @@ QUESTIONS: tuple[Question, ...] = (
             "tries": "how many may be made",
             "_made": "those schedules: `number`, `parent`, `script`, `decisions`, `seconds`",
         },
-        note="`MadeSchedule` is the quickest, to be kept; `Otherwise`: `made`, `at` (the decision), `option`, `ratio` "
+        note="`Made` is the quickest, to be kept; `Otherwise`: `made`, `at` (the decision), `option`, `ratio` "
         "(predicted, over the least). Asked where the Approach's `tries` are more than one; not recorded: the trace "
         "has the decisions of the schedule that is kept.",
         by="compiler",

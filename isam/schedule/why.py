@@ -30,6 +30,8 @@ def _concerns(
     about = d.context
     if d.point == "source":
         return (about["buffer"], about["to"]) in brought
+    if d.point == "join":  # a move between two of the memories
+        return sum((about["buffer"], memory) in brought for memory in about["way"]) > 1
     if d.point in ("cover", "mapping"):
         return bool(statements & set(about.get("statements", ())))
     if "nests" in about:

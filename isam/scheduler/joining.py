@@ -23,6 +23,6 @@ def wanted_together(data: Residency, buffer: str, way: tuple[str, ...], tiles: i
         options, costs = (APART, TOGETHER), (apart, together)
         if together < worth * apart:
             options, costs = (TOGETHER, APART), (together, apart)
-        context = {"buffer": buffer, "way": list(way), "tiles": tiles, "bytes": size}
+        context = {"buffer": buffer, "way": list(way), "count": tiles, "bytes": size}
         data.joined[key] = data.trace.choose(Choice("join", options, context, costs)) == TOGETHER
     return data.joined[key]

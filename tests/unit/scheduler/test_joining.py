@@ -13,6 +13,8 @@ from isam.approach.shipped.greedy import Greedy
 from isam.compiler.job import Job
 from isam.ir.kernel import Kernel
 from isam.ir.text import parse_kernel
+from isam.schedule.tree import Issue, distinct
+from isam.schedule.why import decisions_behind
 from isam.scheduler.joining import APART, TOGETHER
 from isam.scheduler.recur import calls
 from isam.system.graph import System
@@ -74,6 +76,16 @@ def test_first_comes_what_takes_less_by_a_margin(case: str) -> None:
         assert sorted(d.options) == sorted((APART, TOGETHER))
         assert (first < second) if d.options[0] == TOGETHER else (second >= 0.5 * first)
     assert any(d.options[0] == TOGETHER for d in decisions)
+
+
+def test_moves_lead_back_to_it_and_calls_do_not() -> None:
+    job = made("drained", TOGETHER)
+    assert job.schedule is not None
+    issues = [n for n in distinct(job.schedule.call) if isinstance(n, Issue)]
+    behind = [n for n in issues if "join" in {d.point for d in decisions_behind(job.schedule, n)}]
+    assert behind
+    assert all(n.is_move for n in behind)
+    assert {o.tile.buffer for n in behind for o in n.operands} <= {d.context["buffer"] for d in joins(job)}
 
 
 def test_it_is_asked_once_for_all_that_are_alike() -> None:
