@@ -42,8 +42,8 @@ READING: dict[str, tuple[Part, ...]] = {
          "plans/ plans/single plans/divided plans/register plans/rotation plans/conflicts plans/sets plans/cache "
          "plans/traffic plans/pack plans/fed plans/kept plans/lines plans/request plans/known"),
         ("Plans where a memory lies on the way (`plans/`)",
-         "plans/staged plans/within plans/hierarchy plans/resident plans/boxes plans/begins plans/dealing plans/shared_home "
-         "plans/estimate"),
+         "plans/staged plans/within plans/hierarchy plans/resident plans/boxes plans/begins plans/dealing "
+         "plans/shared_home plans/estimate"),
         ("The dry run",
          "dry walk trim scope state call_order block_calls turns placement spread devices residency sources transfer "
          "spilling joining beside leaving begun_together staging gathering lifetimes"),
