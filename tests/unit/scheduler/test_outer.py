@@ -96,7 +96,7 @@ K = Affine.of("k")
     ("j <= k, i >= 2 * k", [Side("i", K * 2, 40), Side("j", K + 1, 0, upper=True)]),
     ("j > k, j >= 0, j < 45", [Side("j", K + 1, 45)]),
     ("j + k < 50", [Side("j", 50 - K, 0, upper=True)]),
-    ("j > k, i >= 3", None),  # a number bounds one of them
+    ("j > k, i >= 3", [Side("j", K + 1, 50)]),  # the other axis is shorter
     ("j > k, j <= k + 3", None),  # two lines
     ("j >= k - 5", None),  # the line leaves the box
     ("i + j > k", None),
