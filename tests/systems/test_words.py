@@ -46,10 +46,11 @@ def extremes(rng, dtype, shape):
 
 @without_vnni
 @pytest.mark.parametrize("pair", PAIRS)
-@pytest.mark.parametrize("turned", [False, True])
-def test_every_size_and_layout(pair, turned):
+def test_every_size_and_layout(pair):
+    """Of two pairs that follow each other a size has one layout each."""
     for n, (rows, columns, depth) in enumerate(SIZES):
-        names = judge(pair, {"M": rows, "N": columns, "K": depth}, ("in", "const")[n % 2], turned)
+        role, turned = ("in", "const")[n % 2], bool((n // 2 + PAIRS.index(pair)) % 2)
+        names = judge(pair, {"M": rows, "N": columns, "K": depth}, role, turned)
         if min(rows, columns, depth) > 10:
             assert "dot2_i16" in names, (rows, columns, depth)
 

@@ -278,12 +278,12 @@ PAST["one row and columns"] = PAST["rows and columns: each of the two lacks a lo
 @pytest.mark.parametrize("text", PAST.values(), ids=PAST.keys())
 @pytest.mark.parametrize("approach", [Greedy(), Drawn(0, 100)], ids=["greedy", "always"])
 def test_what_goes_past_others_is_right_and_proved(text, on, approach):
-    for n in (8, 64, 65):
+    for n in (8, 65):
         kernel = parse_kernel(text)
         judge(kernel, {"N": n}, compiled(kernel, {"N": n}, simulated(on), approach, check=True))
 
 
-@pytest.mark.parametrize(("seed", "on"), list(enumerate(["toy", "host-generic"] * 8)))
+@pytest.mark.parametrize(("seed", "on"), list(enumerate(["toy", "host-generic"] * 5)))
 def test_chains_with_shifts_and_diagonals_are_right_and_proved(seed, on):
     """By the toss of a coin loops are shared over diagonals whose order is right, but which the proof cannot show."""
     kernel, sizes = chains(seed)
@@ -440,4 +440,5 @@ def test_a_factor_is_made_ahead_of_its_product(columns: int) -> None:
     kernel, sizes = parse_kernel(SCALED), {"M": 256, "N": columns, "K": 256}
     _, groups = grouped(kernel, sizes, "host-avx512", Greedy())
     assert not any({"mul_vs_f32", "fma_sv_f32"} <= {n.instruction.name for n in g} for g in groups)
-    judge(kernel, sizes, compiled(kernel, sizes, simulated("host-avx512")), 3)
+    small = {"M": 48, "N": columns, "K": 64}
+    judge(kernel, small, compiled(kernel, small, simulated("host-avx512")), 3)

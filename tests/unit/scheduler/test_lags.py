@@ -19,7 +19,7 @@ from tests.random_groups import Groups
 from tests.random_streams import Boxes, Dealt, Trees, nearest
 from tests.unit.scheduler.test_tokens import changed
 
-SEEDS = 300
+SEEDS = 180
 
 
 @cache
@@ -63,7 +63,7 @@ def test_what_is_passed_by_unseen_holds_nobody_new(drawn: type, monkeypatch: pyt
 def test_waits_for_results_are_told_from_those_for_room(still):
     """A wait is for a result where no call in question is nearer than the nearest whose result is read."""
     told = {True: 0, False: 0}
-    for seed in range(120):
+    for seed in range(70):
         schedule = with_waits(Trees(seed, still).schedule())
         every, read = (nearest(schedule, calls(schedule.call, {}), reads) for reads in (False, True))
         results = for_results(schedule)

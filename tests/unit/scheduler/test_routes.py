@@ -191,6 +191,6 @@ def test_what_is_written_over_is_not_lost_where_no_room_is_found(ways: int):
 
 @pytest.mark.parametrize("block", range(4))
 def test_with_moves_of_some_types_schedules_are_right_or_explained(block: int):
-    found = Counter(outcome(seed) for seed in range(block, 60, 4))
+    found = Counter(outcome(seed) for seed in range(block, 32, 4))
     assert found.keys() <= {"agree", "infeasible", "uncovered"}
-    assert found["agree"] > 4
+    assert found["agree"] > 2
