@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 
 from isam.ir.instruction import Instruction
@@ -16,10 +16,15 @@ class Spacing:
     near for a while."""
 
     def __init__(self, instructions: Mapping[str, Instruction], moves: Iterable[tuple[str, bool, str]] = (),
-                 closed: frozenset[str] = frozenset(), loose: frozenset[str] = frozenset(),
+                 closed: frozenset[str] = frozenset(), loose: Callable[[], frozenset[str]] = frozenset,
                  cached: bool = False):  # fmt: skip
-        self._instructions, self._moves = instructions, tuple(moves)
-        self.closed, self.loose, self.cached = closed, loose, cached
+        self._instructions, self._moves, self._loose = instructions, tuple(moves), loose
+        self.closed, self.cached = closed, cached
+
+    @cached_property
+    def loose(self) -> frozenset[str]:
+        """Asked of the machine when somebody wants to know: the texts of its moves are read for it."""
+        return self._loose()
 
     @cached_property
     def _cycles(self) -> dict[tuple[str, bool, int], float]:

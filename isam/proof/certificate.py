@@ -75,17 +75,26 @@ class ProofError(InternalError):
         super().__init__("\n".join([said, *map(str, found)]))
 
 
+def _many(schedule: Schedule, trips: Mapping[str, int]) -> bool:
+    """Whether the slow judge would not come to an end of the steps. What cannot be counted, it refuses at once."""
+    from isam.schedule.steps import steps
+
+    try:
+        return sum(steps(t, trips, STEPS) for t in (schedule.bind, schedule.call)) > STEPS
+    except (LookupError, ArithmeticError, ValueError):
+        return False
+
+
 def executed(schedule: Schedule) -> tuple[Violation, ...] | None:
     """What the slow judge finds with small run-time trips; None where it would take too long."""
     from isam.proof.flat import check_flat
-    from isam.schedule.steps import steps
 
     kernel = schedule.cover.kernel
     trips = {s.name: s.lo + TRIP * s.multiple_of - s.lo % s.multiple_of for s in kernel.given}
     trips |= {s.whole[0]: max(trips[s.whole[0]], s.whole[1] + 1) for s in kernel.follow if s.whole}
     trips = kernel.sizes({s.name: min(trips[s.name], s.hi or trips[s.name]) for s in kernel.given})
     boxes = (prod(max(1, e.evaluate(trips)) for _, e in n.axes) for n in schedule.nests)
-    if sum(boxes) > POINTS or sum(steps(t, trips, STEPS) for t in (schedule.bind, schedule.call)) > STEPS:
+    if sum(boxes) > POINTS or _many(schedule, trips):
         return None
     found = tuple(check_flat(schedule, trips, STEPS))
     return None if any(v.kind in ("budget", "sizes") for v in found) else found

@@ -192,7 +192,7 @@ class System:
         table, used = Table.of(self.instructions), {m.by for m in self.moves} - {m.by for m in self.moves if m.computes}
         exposed = {r for u in self.units.values() for r in u.runs}
         names = [n for n in table if n in exposed and n not in used and table.computes(n)]
-        spacing = Spacing(table, self._at_home, self.closed, self._loose, bool(self.caches))
+        spacing = Spacing(table, self._at_home, self.closed, lambda: self._loose, bool(self.caches))
         return Some(table, names, spacing)
 
     @cached_property

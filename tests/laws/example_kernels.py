@@ -460,6 +460,26 @@ HELD = """kernel k(T, M)
       y[t + 1, i] = y[t, i] * x[t, i]
 """
 
+HELD_BACK = """kernel k(T, M)
+  in  x: f32[T, M]
+  out y: f32[T + 1, M]
+  forall i < M
+    y[T, i] = 2
+  loop t < T
+    forall i < M
+      y[T - 1 - t, i] = y[T - t, i] * x[t, i]
+"""
+
+TWO_AT_ONCE = """kernel k(T)
+  in    x: f32[T, 2]
+  inout y: f32[T + 2]
+  out   z: f32[T]
+  loop t < T
+    forall i < 2
+      y[t + 2 - i] = x[t, i]
+    z[t] = y[t + 1]
+"""
+
 TWO_BACK = """kernel k(T, M)
   in  x: f32[T, M]
   out y: f32[T + 2, M]

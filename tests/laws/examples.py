@@ -20,6 +20,7 @@ from tests.laws.example_kernels import (
     GATHERED,
     HALVES,
     HELD,
+    HELD_BACK,
     HELD_IN_PLACE,
     IMAGE,
     IN_PLACE,
@@ -48,6 +49,7 @@ from tests.laws.example_kernels import (
     TABLE,
     TERMS,
     TWINS,
+    TWO_AT_ONCE,
     TWO_BACK,
     TWO_LOOPS,
     TWO_SUMS,
@@ -99,7 +101,7 @@ HOLDS: dict[str, tuple[str, ...]] = {
     "parts": (RNN, STEPS, LOWER, TWO_LOOPS, CARRIED, STEPS.replace("(T, S, M)", "(T, M)").replace("S", "T")),
     **LOOPS_HOLD,
     "scalar-replacement": (
-        HELD, TWO_BACK, TABLE, HELD.replace("y[t, i] *", "y[t, M - 1 - i] *"),
+        HELD, HELD_BACK, TWO_BACK, TABLE, HELD.replace("y[t, i] *", "y[t, M - 1 - i] *"),
         HELD.replace("(T, M)", "(T, M >= 1)").replace("y[t, i]", "y[t, 0]"),
         HELD.replace("* x[t, i]", "* x[t, i]\n    forall i < M, k < M\n      y[t + 1, i] += y[t, k]"),
     ),
@@ -291,7 +293,7 @@ REFUSED: dict[str, tuple[str, ...]] = {
         HELD.replace("out y", "inout y").replace("= y[t, i] *", "= y[t + 1, i] *"),
         HELD.replace("out y", "inout y").replace("      y[t + 1, i]", "      y[0, i] = x[t, i]\n      y[t + 1, i]"),
         HELD.replace("out y", "inout y").replace("      y[t + 1, i]", "      y[t, i] = x[t, i]\n      y[t + 1, i]"),
-        ALL_BUT_LAST,  # what the last step would leave is not there
+        TWO_AT_ONCE, ALL_BUT_LAST,  # what the last step would leave is not there
     ),
     "times-one": (ADD.replace("a[i] + y[i]", "a[i] + a[i]"), EXTREMUM.format(dtype="f32", start="-inf"), PRODUCT),
     "number-array": (

@@ -47,7 +47,9 @@ def test_a_call_that_would_be_something_else_is_refused(value: str, text: str, w
 
 
 def test_a_condition_on_an_axis_that_calls_may_cut_is_a_guard():
-    k = masked("A[i, j] * A[i, 0]", "where 1 <= i")
+    """Of an axis of open length: of others it is where they begin (``isam.ir.normal_ends``)."""
+    k = kernel("k(N)\n in A: f32[N, 4]\n inout D: f32[N, 4]\n"
+               " forall i < N, j < 4 where 1 <= i\n  D[i, j] = A[i, j] * A[i, 0]")  # fmt: skip
     (m,) = match(k, parse_instruction(SCALED))
     assert (m.whole, [str(g) for g in m.guards]) == (("j",), ["i - 1"])
 
