@@ -41,9 +41,10 @@ def _unreachable(mapping: Mapped, pricing: Pricing) -> Mismatch | None:
         if not o.buffer:
             continue
         contract, size = mapping.instruction.contract(o.operand), size_of(kernel.buffer(o.buffer).dtype)
-        brought = contract.homes and not pricing.spacing.loose.issuperset(contract.homes)
+        dense = contract.homes and not pricing.spacing.loose.issuperset(contract.homes)
         for dim, step, needed in zip(o.dims, o.steps, contract.strides, strict=False):
-            gaps = size % step != 0 if brought or (contract.homes and needed is not None) else needed is not None
+            exact = needed is not None
+            gaps = (dense or exact) and size % step != 0 if contract.homes else exact
             if step != 1 and (step < 1 or gaps):
                 return _layout(mapping, o.operand, dim, ("step", step, 1), turn=False)
         if o.buffer in written and not contract.homes:

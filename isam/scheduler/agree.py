@@ -27,8 +27,8 @@ Axis = tuple[int, str]  # of the nest at a position
 
 @dataclass(frozen=True)
 class Agreement:
-    """An option at ``agree``: elements that a call of one takes of an axis at most, where that is less
-    than it may take."""
+    """An option at ``agree``: elements that a call of one nest takes of an axis at most, where that is less than it may
+    take."""
 
     units: tuple[tuple[int, str, int], ...] = ()
 

@@ -299,4 +299,4 @@ def orders(group: Group) -> Iterator[Order]:
 
 def _lengths(group: Group, axis: str) -> list[int]:
     """All of an axis, halved again and again."""
-    return [*halved(group.main.length(axis), group.unit(axis), HALVINGS)]
+    return halved(group.main.length(axis), group.unit(axis), HALVINGS)

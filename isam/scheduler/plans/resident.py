@@ -159,7 +159,7 @@ class Resident(Within):
         """Blocks of the axes along which nothing that is written lies in two blocks, and parts of a sum inside."""
         group = self.group
         axes = sorted(group.apart(), key=lambda a: (-group.length(a) / group.unit(a), group.axes.index(a)))[:2]
-        sizes = [list(dict.fromkeys(self._lengths(a))) for a in axes]
+        sizes = [self._lengths(a) for a in axes]
         parts = [(a, n) for a in self._summed() for n in self._lengths(a) if n < group.length(a)]
         for some in product(*sizes):
             cut = [(a, n) for a, n in zip(axes, some, strict=True) if n < group.length(a)]
@@ -179,7 +179,7 @@ class Resident(Within):
             if all(group.users(b) <= {*have} and a in group.some(tuple(have)).apart_in(b) for b in several):
                 yield a
 
-    def _lengths(self, axis: str) -> Iterator[int]:
+    def _lengths(self, axis: str) -> list[int]:
         unit, length = self.group.unit(axis), self.group.length(axis)
         return halved(length, unit, ceil(length / unit).bit_length())
 

@@ -3,7 +3,7 @@ home. To what is behind the memory it is home."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from math import ceil
@@ -128,10 +128,10 @@ def moved(edge: EdgeCost, sides: tuple[int, ...], size: int) -> float:
     return edge.seconds(edge.commands(sides), size, 1)
 
 
-def halved(length: int, unit: int, times: int) -> Iterator[int]:
-    """All of a length, halved so many times, in multiples of a unit."""
+def halved(length: int, unit: int, times: int) -> list[int]:
+    """All of a length, halved so many times, in multiples of a unit; each once."""
     calls = ceil(length / unit)
-    return (n for n in dict.fromkeys(min(length, ceil(calls / 2**n) * unit) for n in range(times + 1)))
+    return [*dict.fromkeys(min(length, ceil(calls / 2**n) * unit) for n in range(times + 1))]
 
 
 @once
