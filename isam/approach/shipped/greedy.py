@@ -123,7 +123,8 @@ class Greedy(Approach):
     def fuse(self, choice: Choice) -> Any:
         """Fuses where a whole tile flows from one nest to the next: every dimension of some buffer that joins them is
         indexed by shared axes alone, and one call takes as much of each shared axis in both: even if not, where a
-        temporary between them would be larger than every argument, or some temporary than every cache. So it does from
+        temporary between them would be larger than every argument, or some temporary than every cache, or where it goes
+        through memory in any case (what tiles leave and vectors read) and leaves the nearest cache. So it does from
         one step of a recurrent loop to the next, where a nest overwrites the tiles that another one reads. Loops around
         loops of their own where a temporary between them would be larger than every argument and leave a cache, and all
         that is read again inside does not. Not where what is kept for later would take longer than what it is made of,
@@ -156,7 +157,9 @@ class Greedy(Approach):
         """Whether nests of unequal calls share loops nevertheless: some temporary is too large to be kept whole."""
         c = choice.context
         kernel, group, nest = c["_kernel"], c["_group"], c["_nest"]
-        return spills(kernel, c["_system"], [*group, nest]) or (not c["past"] and swells(kernel, nest, group))
+        if not c["past"] and swells(kernel, nest, group):
+            return True
+        return spills(kernel, c["_system"], [*group, nest]) or passes(kernel, c["_system"], nest, group)
 
     def prefetch(self, choice: Choice) -> Any:
         """Rows, where all that the loop goes through does not stay in the last cache: the nearest that holds two
@@ -355,3 +358,27 @@ def spills(kernel: Kernel, system: System, nests: Sequence[Nest]) -> bool:
     between = {u.buffer for n in nests for u in n.uses}
     size = [b.bytes or 0 for b in kernel.buffers if b.role == "temp" and b.name in between]
     return 0 < near_cache(system) < max(size, default=0)
+
+
+def passes(kernel: Kernel, system: System, nest: Nest, group: list[Nest]) -> bool:
+    """Whether what a nest and others that take calls of another size hand on lies in a memory between them in any case,
+    since their operands are in none that both have, and, kept whole, leaves the nearest cache. Calls of one take whole
+    parts of the other's."""
+    from isam.system.hierarchy import SHARE
+
+    def aligned(n: Nest) -> bool:
+        units = [(n.unit(a), nest.unit(a)) for a in n.axes if a in nest.extents]
+        return all(max(u) % min(u) == 0 for u in units)
+
+    near = SHARE * system.caches[0].capacity if system.caches else inf
+    handed = {n.number: {u.buffer for u in n.uses} & {u.buffer for u in nest.uses} for n in group}
+    if not any((kernel.buffer(b).bytes or 0) > near for buffers in handed.values() for b in buffers):
+        return False
+    unlike = [n for n in group if any(n.unit(a) != nest.unit(a) for a in n.axes if a in nest.extents)]
+    apart = all(homes(n, b).isdisjoint(homes(nest, b)) for n in unlike for b in handed[n.number])
+    return apart and all(map(aligned, unlike))
+
+
+def homes(nest: Nest, buffer: str) -> set[str]:
+    """Memories in which calls of a nest have their tiles of a buffer."""
+    return {h for o in nest.mapping.operands if o.buffer == buffer for h in nest.instruction.contract(o.operand).homes}
