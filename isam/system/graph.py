@@ -109,13 +109,16 @@ class Unit:
 @dataclass(frozen=True, slots=True)
 class Move:
     """An edge of the graph: data may go from ``source`` to ``target`` by instruction ``by``, issued by ``issuer``.
-    ``computes``: kernels may be mapped onto that instruction, too (``D[i, j] = S[j]`` brings a row, begins sums)."""
+    ``computes``: kernels may be mapped onto that instruction, too (``D[i, j] = S[j]`` brings a row, begins sums).
+    ``streams``: what it brings does not stay in the nearest cache; it takes the place of another one along the edge
+    with the same body, where the scheduler has decided so."""
 
     source: str
     target: str
     by: str
     issuer: str
     computes: bool = False
+    streams: bool = False
     loc: Loc = field(default=NOWHERE, compare=False)
 
 
@@ -168,10 +171,24 @@ class System:
 
     @cached_property
     def moves_by_edge(self) -> dict[tuple[str, str], tuple[Move, ...]]:
+        """Those that data is brought by, in description order: what streams takes the place of one of them."""
         out: dict[tuple[str, str], tuple[Move, ...]] = {}
         for m in self.moves:
-            out[m.source, m.target] = (*out.get((m.source, m.target), ()), m)
+            if not m.streams:
+                out[m.source, m.target] = (*out.get((m.source, m.target), ()), m)
         return out
+
+    @cached_property
+    def streaming(self) -> dict[str, str]:
+        """By the name of an instruction that moves: the one that does the same and makes nothing stay in the nearest
+        cache."""
+        return {plain: m.by for m in self.moves if m.streams for plain in self.kept_by(m)}
+
+    def kept_by(self, move: Move) -> list[str]:
+        """Instructions along the edge of a move that streams that do the same."""
+        bodies = {m.by: replace(self.instructions[m.by].body, name="")
+                  for m in (move, *self.moves_by_edge.get((move.source, move.target), ())) if m.issuer == move.issuer}  # fmt: skip
+        return [name for name, body in bodies.items() if name != move.by and body == bodies[move.by]]
 
     @cached_property
     def filled(self) -> frozenset[str]:

@@ -313,7 +313,8 @@ class _Build:
                     ways = [(source, target), (target, source)] if v.get("both_ways") else [(source, target)]
                     for name in self._named(by):
                         for a, b in ways:
-                            m = Move(a.text, b.text, name, v["issuer"].text, bool(v.get("computes")), e.key.loc)
+                            m = Move(a.text, b.text, name, v["issuer"].text, bool(v.get("computes")),
+                                     bool(v.get("streams")), e.key.loc)
                             self.marks["move", m, a.text] = a.loc
                             self.marks["move", m, b.text] = b.loc
                             self.marks["move", m, "by"] = by.loc

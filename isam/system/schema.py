@@ -99,6 +99,7 @@ MOVE: Table = {
     "issuer": Field("word", "the unit that issues it", True),
     "both_ways": Field("flag", "also from 'to' to 'from'"),
     "computes": Field("flag", "kernels may be mapped onto its instructions, too"),
+    "streams": Field("flag", "what they bring does not stay in the nearest cache; else they do as others along the edge"),
     "description": Field("text", "for readers"),
 }
 INSTRUCTION: Table = {

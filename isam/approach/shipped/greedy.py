@@ -182,6 +182,14 @@ class Greedy(Approach):
         stays = context["bytes"] * context["iterations"] <= caches[-1].capacity // 2
         return none if stays or not able or in_time else able[0]
 
+    def stream(self, choice: Choice) -> Any:
+        """Where it would not be found again: more comes in between than the nearest cache holds."""
+        return choice.options[choice.context["between"] > choice.context["_system"].caches[0].capacity]
+
+    def hoist(self, choice: Choice) -> Any:
+        """Before the calls: moves are under way while these wait for each other."""
+        return choice.options[-1]
+
     def serpentine(self, choice: Choice) -> Any:
         """Back and forth, where a cache holds at least half of what is gone through, but is slower than the
         computations: nearer ones then have part of it. One whose bandwidth is not known is taken to have half that of
