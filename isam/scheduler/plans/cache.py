@@ -31,28 +31,31 @@ NEVER = 1e9  # seconds
 
 
 def slowed(
-    main: Nest, width: dict[str, int], outer: Sequence[tuple[str, int]], system: System, bindable: frozenset[str]
-) -> float:
-    """How many times longer the calls of a register block take because what its rows share does not come from the near
-    cache, and the next one is known to be slower than they read: for the first of the rows that read it again, but
-    where it has just been laid out anew; for all of them where it does not stay. ``outer``: the blocks around, as
-    :func:`outer_blocks` says."""
+    cost: float, main: Nest, width: dict[str, int], outer: Sequence[tuple[str, int]], system: System,
+    bindable: frozenset[str],
+) -> float:  # fmt: skip
+    """Relative cycles per call of a register block that takes ``cost`` of them while what its rows share comes from the
+    near cache. Where the next one is known to be slower than they read it, calls take as long as that: for the first of
+    the rows that read it again, but where it has just been laid out anew; for all of them where it does not stay. As
+    much as the near cache holds is there from the call before. ``outer``: the blocks around, as :func:`outer_blocks`
+    says."""
     speed = next((bandwidth for _, bandwidth in levels(system)[2:]), 0.0)
     vector = [a for a in main.axes if a in main.mapped and a not in main.reduced]
     if not speed or not vector:
-        return 1.0
+        return cost
     lengths, room = {a: main.length(a) for a in (*main.reduced, *vector)}, SHARE * near_cache(system)
     share, side = 0.0, boxes_held(main, vector[-1], width)
     for u in (u for u in brought(main) if vector[-1] in axes_of(u)):
         again, element = outside(main, u, width), size_of(u.dtype) * side
-        if prod(lengths.get(a, 1) for a in axes_of(u)) * element <= room:
+        whole = prod(lengths.get(a, 1) for a in axes_of(u)) * element
+        if whole <= room:
             continue
         inside = lengths | dict(outer)
         stays = again > 1 and prod(inside.get(a, 1) for a in axes_of(u)) * element <= room
         made = u.buffer not in bindable and again >= WORTH_PACKING
-        first = prod(min(1.0, width[a] / main.length(a)) for a in width if a not in axes_of(u))
-        share = max(share, 1.0 if not stays else 0.0 if made else first)
-    return 1 + share * max(0.0, needed(main, width, system) / speed - 1)
+        first = 1 / prod(ceil(main.length(a) / width[a]) for a in width if a not in axes_of(u))
+        share = max(share, (1 - room / whole) * (1.0 if not stays else 0.0 if made else first))
+    return cost + share * max(0.0, needed(main, width, system) / speed - cost)
 
 
 def streamed(main: Nest, use: Use, width: dict[str, int], bindable: frozenset[str]) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from heapq import heappush, heappushpop
 from math import ceil, inf, prod
 
-from isam.caches import PERIOD
+from isam.caches import LINE, PERIOD
 from isam.ir.dtype import size_of
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plan import Group
@@ -17,7 +17,7 @@ from isam.scheduler.plans.cache import outer_blocks, slowed, streamed
 from isam.scheduler.plans.register import RegisterBlock, axes_of, operand_memories, steps
 from isam.scheduler.plans.request import Request
 from isam.scheduler.plans.sets import crowd
-from isam.scheduler.plans.traffic import call_rate, reads, volume
+from isam.scheduler.plans.traffic import call_rate, reads, vector_axes, volume
 from isam.system.hierarchy import HIDDEN, SHARE, levels
 
 MISS = 8.0  # relative cycles for a line of results that has to be fetched
@@ -55,7 +55,7 @@ def best_with_conflicts(found: list[RegisterBlock], request: Request, most: int)
         if total > most:
             return total
         outer[b.tiles] = tuple(outer_blocks(request, width))
-        return total * slowed(main, width, outer[b.tiles], system, bindable)
+        return slowed(total, main, width, outer[b.tiles], system, bindable)
 
     def rank(b: RegisterBlock) -> tuple[float, ...]:
         return b.cost, b.calls, *(-b.of(a) for a in inner)
@@ -130,19 +130,25 @@ def overlaps(main: Nest, block: RegisterBlock) -> int:
 
 
 def conflicts(main: Nest, block: RegisterBlock, lines: int) -> float:
-    """Relative cycles per call: of windows that slide over what is read where it lies at every call, of results once
-    per sum, of rows that are read element by element whenever one is. What else is read is laid out anew where that
-    happens. ``lines``: of a set."""
+    """Relative cycles per call: of windows that slide over what is read where it lies at every call, unless calls read
+    whole lines of it, of results once per sum, of rows that are read element by element whenever one is. What else is
+    read is laid out anew where that happens. ``lines``: of a set."""
     terms, cost, summed = prod(main.length(a) for a in main.reduced), 0.0, set(main.reduced)
     width = block.widths(main)
     for u in main.uses:
-        slides = any(0 < len(summed.intersection(r.names)) < len(r.names) for r in u.index)
+        slides = not by_line(main, u) and any(0 < len(summed.intersection(r.names)) < len(r.names) for r in u.index)
         over = max(0.0, crowd(main, u, width) / lines - 1)
         if u.writes or slides:
             cost += over if slides else MISS / terms if over else 0.0
         elif by_element(main, u):
             cost += over * prod(block.of(a) for a in axes_of(u) - summed) / block.calls
     return cost
+
+
+def by_line(main: Nest, use: Use) -> bool:
+    """Whether a call reads whole lines of an operand: what is just there is not wanted at the next one."""
+    last = use.index[-1].names if use.index else ()
+    return prod(main.unit(a) for a in last if a in main.mapped) * size_of(use.dtype) >= LINE
 
 
 def by_element(main: Nest, use: Use) -> bool:
@@ -163,7 +169,7 @@ def fetched(main: Nest, block: RegisterBlock, near: int, given: float) -> float:
     """Relative cycles per call for panels that do not stay in the nearest cache, of ``near`` bytes, and are read nearly
     as fast as the next one gives them, or faster; ``given``: so many bytes in the time of a call, 0 if not known."""
     width = block.widths(main)
-    line = reads(main, width) if given else 0
+    line = reads(main, width, vector_axes(main)) if given else 0
     if line * prod(ceil(main.length(a) / main.unit(a)) for a in main.reduced) <= SHARE * near:
         return 0.0
     return SLOWER * max(0.0, line / block.calls / given - HIDDEN)

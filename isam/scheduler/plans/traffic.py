@@ -17,7 +17,12 @@ WORTH_PACKING = 4  # times an operand is read, from which on laying it out anew 
 def needed(main: Nest, width: dict[str, int], system: System) -> float:
     """Bytes per second that a register block reads of what its rows share."""
     calls = prod(-(-width[a] // main.unit(a)) for a in main.axes if a not in main.reduced)
-    return reads(main, width) * call_rate(main, system) / calls
+    return reads(main, width, vector_axes(main)[-1:]) * call_rate(main, system) / calls
+
+
+def vector_axes(main: Nest) -> list[str]:
+    """Axes that vectors, or tiles, lie along; the last is the inner one."""
+    return [a for a in main.axes if a in main.mapped and a not in main.reduced]
 
 
 def call_rate(main: Nest, system: System) -> float:
@@ -25,11 +30,10 @@ def call_rate(main: Nest, system: System) -> float:
     return system.clock_of(main.instruction.name) / main.cycles
 
 
-def reads(main: Nest, width: dict[str, int]) -> int:
-    """Bytes of what lies along the vector axes that a register block reads for one step of its sums."""
+def reads(main: Nest, width: dict[str, int], along: Collection[str]) -> int:
+    """Bytes of what lies along some axes that a register block reads for one step of its sums."""
     step = {a: width.get(a, main.unit(a)) for a in main.axes}
-    along = {a for a in main.mapped if a not in main.reduced}
-    held = (u for u in main.uses if u.reads and not u.writes and along & set(axes_of(u)))
+    held = (u for u in main.uses if u.reads and not u.writes and set(along) & axes_of(u))
     return sum(prod(step.get(a, 1) for a in axes_of(u)) * size_of(u.dtype) for u in held)
 
 
