@@ -24,6 +24,7 @@ CROWDED = 1 / 16  # of the time of calls, for each whole cache that a block fill
 FEW = 32  # sweeps over a block
 MUCH = 3 / 2  # times as fast
 ROWS = 8  # rows of an operand that stays where it is, read side by side (measured)
+PASSING = 2  # rows of tiles that a cache holds beside a block: those that are read, and those that were (measured)
 SEEN = 1 / 16  # of the time of reads that calls hide: the fewer the better
 WAIT = 90e-9  # seconds until results that a register block goes on adding to are there
 LEFT_OVER = 3 / 2  # price of blocks that leave a part over, which is code of its own
@@ -107,11 +108,12 @@ def cache_blocks(
     line = unit * max((size_of(u.dtype) for u in held), default=1)  # of a panel
     parts = dict.fromkeys([n, *(ceil(ceil(n / p) / 4) * 4 for p in (2, 3, 4, 6, 8, 12, 16, 24, 32, 64) if not whole)])
     cache, part = near_cache(system), filled(main, width, system, held)
+    passing = PASSING * sum(rows_of(main, u, width) for u in brought(main) if along not in axes_of(u) and vector[1:])
     waits = Waits(main, width, system, along)
     best: tuple[float, int, int] | None = None
     seen = set[tuple[int, int, float, bool]]()  # blocks of one size, whatever part of the cache they are to fill
     for step, fill in product(parts, sorted({part, *(f for f in FULLER if f > part)})):
-        room = max(1, int(fill * cache))
+        room = max(1, int(fill * cache) - passing)
         share = min(1, step / min(n, room / WAYS / line)) if laid else 1
         most = int(share * room / (step * column)) // unit * unit
         for columns in even(m, max(unit, most), unit):
@@ -127,6 +129,11 @@ def cache_blocks(
     assert best is not None
     _, columns, step = best
     return [(a, b) for a, b in ((along, columns), (axis, step)) if b < main.length(a)]
+
+
+def rows_of(main: Nest, use: Use, width: dict[str, int]) -> int:
+    """Bytes of an operand that a register block reads in all steps of its sums."""
+    return size_of(use.dtype) * prod(main.length(a) if a in main.reduced else width[a] for a in axes_of(use))
 
 
 def filled(main: Nest, width: dict[str, int], system: System, held: Sequence[Use]) -> float:
