@@ -1,13 +1,15 @@
 """What it is worth that an Approach decides as it does.
 
-    python -m benchmarks.choices serpentine|blocks|steps [--group NAME ...] [--shape NAME ...] [--rounds N]
+    python -m benchmarks.choices serpentine|blocks|steps|stream|hoist [--group NAME ...] [--shape NAME ...] [--rounds N]
                                 [--seconds S]
 
 ``serpentine``: loops go back and forth where a cache keeps part of what they go through; else all go forth. ``blocks``:
 sweeps over a block ask for the next one; else none does. ``steps``: what a recurrent loop reads is made for a block of
-its steps at a time; else as the kernel is written. Each kernel of which something is decided so is compiled once more
-for an Approach that never decides so, and both are called in turns. A ratio above 1 is what the decision is worth. One
-thread, CPU time; results are judged first. The other kernels are named and not measured.
+its steps at a time; else as the kernel is written. ``stream``: what would not be found again passes the nearest cache;
+else all stays there. ``hoist``: tiles are brought before the calls of their block; else as they are wanted. Each
+kernel of which something is decided so is compiled once more for an Approach that never decides so, and both are called
+in turns. A ratio above 1 is what the decision is worth. One thread, CPU time; results are judged first. The other
+kernels are named and not measured.
 """
 
 from __future__ import annotations
@@ -59,6 +61,26 @@ class Written(Greedy):
         return choice.options[0]
 
 
+class Kept(Greedy):
+    """Greedy, but nothing passes the nearest cache."""
+
+    name = "kept"
+    why = "all stays near"
+
+    def stream(self, choice: Choice) -> Any:
+        return choice.options[0]
+
+
+class Wanted(Greedy):
+    """Greedy, but tiles are brought right before the first call on them."""
+
+    name = "wanted"
+    why = "when it is wanted"
+
+    def hoist(self, choice: Choice) -> Any:
+        return choice.options[0]
+
+
 class Decision(NamedTuple):
     """``without``: the Approach that never decides so; ``seen``: whether a schedule shows that it was decided;
     ``groups``: of shapes, where it is expected."""
@@ -77,14 +99,26 @@ def asks(schedule: Schedule) -> bool:
     return any(p is not None and not p.ahead.is_constant for p in asked)
 
 
+def streams(schedule: Schedule) -> bool:
+    others = set(schedule.system.streaming.values())
+    return any(isinstance(n, Issue) and n.instruction in others for n in distinct(schedule.call))
+
+
+def hoists(schedule: Schedule) -> bool:
+    return any(d.point == "hoist" and d.chosen for d in schedule.trace.decisions)
+
+
 def in_blocks(schedule: Schedule) -> bool:
     return any(s.startswith("sink ") for s in schedule.cover.steps)
 
 
+TILES = ("bf16", "int8", "resnet50-bf16", "blocks-bf16", "attention-bf16")
 DECISIONS = {
     "serpentine": Decision(Forth, turns, ("gru", "gru-bf16")),
     "blocks": Decision(Later, asks, ("deepbench", "resnet50", "blocks", "gru", "gru-bf16")),
     "steps": Decision(Written, in_blocks, ("gru", "gru-bf16")),
+    "stream": Decision(Kept, streams, TILES),
+    "hoist": Decision(Wanted, hoists, TILES),
 }
 
 

@@ -250,6 +250,29 @@ QUESTIONS: tuple[Question, ...] = (
         "and a move that states what prefetching costs.",
     ),
     Question(
+        "stream",
+        "whether what is read once in every iteration of a loop is brought by moves that do not make it stay in the "
+        "nearest cache",
+        ("builtins.str",),
+        {
+            "loop": "its axis",
+            "buffer": "what is read",
+            "bytes": "of it, in an iteration",
+            "between": "bytes that an iteration touches and that are meant to stay near, those of it included",
+            "_system": "the machine",
+        },
+        note="`stays`, then `passes`. Asked where the machine has such a move with the same body, and whole lines are "
+        "read of what was laid out anew; of outer loops and of the largest first.",
+    ),
+    Question(
+        "hoist",
+        "whether moves stand before the calls of their block, or where what they bring is wanted",
+        ("builtins.str",),
+        {"moves": "how many there are in the block", "calls": "how many others"},
+        note="`as they are wanted`, then `before the calls`. Asked where the machine has caches, one unit is given "
+        "everything, moves go to cells that have names, and some cell is free early enough.",
+    ),
+    Question(
         "serpentine",
         "whether a loop goes through its iterations backwards every other time",
         ("builtins.str",),

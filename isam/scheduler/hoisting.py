@@ -1,8 +1,8 @@
 """Moves that stand before the calls of their block.
 
-The dry run brings a tile right before the first call on it. A core whose cells are named (tiles) starts what it is given
-in that order, but has only so much of it under way at a time: a move behind a call that waits for another one begins
-late. As many cells as there are, moves may come before.
+The dry run brings a tile right before the first call on it. A core whose cells are named (tiles) starts what it is
+given in that order, but has only so much of it under way at a time: a move behind a call that waits for another one
+begins late. As many cells as there are, moves may come before.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from isam.approach.choice import Choice, Trace
-from isam.schedule.tree import Issue, Node, Schedule, Seq, distinct, mapped
+from isam.schedule.tree import Issue, Node, Schedule, Seq, distinct, leaves, mapped
 from isam.system.graph import MANAGED
 
 LATE, EARLY = "as they are wanted", "before the calls"
@@ -38,15 +38,13 @@ class _Hoisting:
         if isinstance(node, Issue):
             return node
         if id(node) not in self.done:
-            made = mapped(node, self.node)
-            self.done[id(node)] = self._row(made) if isinstance(made, Seq) else made
+            row = [n for n in leaves(node) if isinstance(n, Issue)]
+            alone = len(row) == len(leaves(node))
+            self.done[id(node)] = self._row(node, row) if alone else mapped(node, self.node)
         return self.done[id(node)]
 
-    def _row(self, row: Seq) -> Seq:
+    def _row(self, row: Node, calls: Sequence[Issue]) -> Node:
         """Calls in a row."""
-        calls = [n for n in row.children if isinstance(n, Issue)]
-        if len(calls) < len(row.children):
-            return row
         early = self._early(calls)
         context = {"moves": sum(c.is_move for c in calls), "calls": sum(not c.is_move for c in calls)}
         if early == calls or self.trace.choose(Choice("hoist", (LATE, EARLY), context)) == LATE:

@@ -226,6 +226,10 @@ class _Check:
             return
         if i is not None and m.computes:
             self._placed(i, at("by"))
+        if by and m.streams and not self.s.kept_by(m):
+            message = f"nothing else from '{m.source}' to '{m.target}' does what '{m.by}' does"
+            hint = f"what streams takes the place of another move by '{m.issuer}' with the same body"
+            self.faults.add("system-move", message, at("by"), hint)
         if i is not None and i.fill is not None:
             self._fills(m, i, at)
 

@@ -186,8 +186,8 @@ class System:
 
     def kept_by(self, move: Move) -> list[str]:
         """Instructions along the edge of a move that streams that do the same."""
-        bodies = {m.by: replace(self.instructions[m.by].body, name="")
-                  for m in (move, *self.moves_by_edge.get((move.source, move.target), ())) if m.issuer == move.issuer}  # fmt: skip
+        along = (move, *self.moves_by_edge.get((move.source, move.target), ()))
+        bodies = {m.by: replace(self.instructions[m.by].body, name="") for m in along if m.issuer == move.issuer}
         return [name for name, body in bodies.items() if name != move.by and body == bodies[move.by]]
 
     @cached_property

@@ -99,7 +99,7 @@ MOVE: Table = {
     "issuer": Field("word", "the unit that issues it", True),
     "both_ways": Field("flag", "also from 'to' to 'from'"),
     "computes": Field("flag", "kernels may be mapped onto its instructions, too"),
-    "streams": Field("flag", "what they bring does not stay in the nearest cache; else they do as others along the edge"),
+    "streams": Field("flag", "what they bring need not stay near; each may take the place of one with the same body"),
     "description": Field("text", "for readers"),
 }
 INSTRUCTION: Table = {

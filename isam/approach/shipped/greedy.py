@@ -378,9 +378,9 @@ def passes(kernel: Kernel, system: System, nest: Nest, group: list[Nest]) -> boo
         units = [(n.unit(a), nest.unit(a)) for a in n.axes if a in nest.extents]
         return all(max(u) % min(u) == 0 for u in units)
 
-    near = SHARE * system.caches[0].capacity if system.caches else inf
     handed = {n.number: {u.buffer for u in n.uses} & {u.buffer for u in nest.uses} for n in group}
-    if not any((kernel.buffer(b).bytes or 0) > near for buffers in handed.values() for b in buffers):
+    sizes = [kernel.buffer(b).bytes or 0 for buffers in handed.values() for b in buffers if not is_literal(b)]
+    if not system.caches or max(sizes, default=0) <= SHARE * system.caches[0].capacity:
         return False
     unlike = [n for n in group if any(n.unit(a) != nest.unit(a) for a in n.axes if a in nest.extents)]
     apart = all(homes(n, b).isdisjoint(homes(nest, b)) for n in unlike for b in handed[n.number])

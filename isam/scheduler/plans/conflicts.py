@@ -9,7 +9,7 @@ from dataclasses import replace
 from heapq import heappush, heappushpop
 from math import ceil, inf, prod
 
-from isam.caches import LINE, PERIOD
+from isam.caches import PERIOD
 from isam.ir.dtype import size_of
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plan import Group
@@ -130,25 +130,20 @@ def overlaps(main: Nest, block: RegisterBlock) -> int:
 
 
 def conflicts(main: Nest, block: RegisterBlock, lines: int) -> float:
-    """Relative cycles per call: of windows that slide over what is read where it lies at every call, unless calls read
-    whole lines of it, of results once per sum, of rows that are read element by element whenever one is. What else is
-    read is laid out anew where that happens. ``lines``: of a set."""
+    """Relative cycles per call: of windows that slide over what is read where it lies at every call, of results once
+    per sum, of rows that are read element by element whenever one is. What else is read is laid out anew where that
+    happens. ``lines``: of a set."""
     terms, cost, summed = prod(main.length(a) for a in main.reduced), 0.0, set(main.reduced)
     width = block.widths(main)
     for u in main.uses:
-        slides = not by_line(main, u) and any(0 < len(summed.intersection(r.names)) < len(r.names) for r in u.index)
+        long = [{a for a in r.names if a not in main.extents or main.length(a) > 1} for r in u.index]
+        slides = any(0 < len(summed & names) < len(names) for names in long)
         over = max(0.0, crowd(main, u, width) / lines - 1)
         if u.writes or slides:
             cost += over if slides else MISS / terms if over else 0.0
         elif by_element(main, u):
             cost += over * prod(block.of(a) for a in axes_of(u) - summed) / block.calls
     return cost
-
-
-def by_line(main: Nest, use: Use) -> bool:
-    """Whether a call reads whole lines of an operand: what is just there is not wanted at the next one."""
-    last = use.index[-1].names if use.index else ()
-    return prod(main.unit(a) for a in last if a in main.mapped) * size_of(use.dtype) >= LINE
 
 
 def by_element(main: Nest, use: Use) -> bool:

@@ -13,7 +13,7 @@ from isam.scheduler.nests import Nest, nests_of
 from isam.scheduler.plans.cache import cache_blocks, slowed
 from isam.scheduler.plans.traffic import boxes_held, volume
 from isam.system.graph import System
-from isam.system.hierarchy import beyond
+from isam.system.hierarchy import SHARE, beyond, near_cache
 from isam.system.load import load_system
 from tests.pipeline import compiled, judge, simulated
 from tests.systems.test_serpentine import NARROW
@@ -207,18 +207,21 @@ NEED = 64 * 4 / (4 * 4 * 0.5) * 3e9  # bytes per second: 64 columns for each ste
     [(None, 2000, 1), (NEED / 2, 1500, 1), (NEED / 2, 2000, 2), (NEED / 4, 2000, 4), (2 * NEED, 2000, 1)],
 )
 def test_calls_wait_for_a_farther_cache_where_the_near_one_does_not_hold_what_they_share(rate, deep, times):
-    """128 columns of 2000 rows take all but a fiftieth of the second cache; cut into parts, they lie in it again."""
+    """128 columns of 2000 rows take all but a fiftieth of the second cache; cut into parts, they lie in it again. What
+    it holds of them is there from the call before."""
     nest, width = main_nest({"M": 1500, "N": 128, "K": deep}, PRODUCT), {"i": 4, "j": 64}
-    none, bound = frozenset[str](), frozenset("B")
-    assert slowed(nest, width, [], host(far=rate), none) == pytest.approx(times)
-    assert slowed(nest, width, [("k", 500)], host(far=rate), none) == 1, "just laid out anew, they are near"
+    none, bound, cut = frozenset[str](), frozenset("B"), [("k", 500)]
+    far = (1 - SHARE * near_cache(host(far=rate)) / (128 * deep * 4)) * (times - 1)
+    assert slowed(1.0, nest, width, [], host(far=rate), none) == pytest.approx(1 + far)
+    assert slowed(1.0, nest, width, cut, host(far=rate), none) == 1, "just laid out anew, they are near"
     once = main_nest({"M": 4, "N": 128, "K": deep}, PRODUCT)
     for had in (none, bound):
-        assert slowed(once, width, [("k", 500)], host(far=rate), had) == pytest.approx(times), "read but once"
-    waits = 1 + 4 / 1500 * (times - 1)
-    assert slowed(nest, width, [("k", 500)], host(far=rate), bound) == pytest.approx(waits), "the first rows bring them"
+        assert slowed(1.0, once, width, cut, host(far=rate), had) == pytest.approx(1 + far), "read but once"
+    first = slowed(1.0, nest, width, cut, host(far=rate), bound)
+    assert first == pytest.approx(1 + 4 / 1500 * far), "the first rows bring them"
     six = main_nest({"M": 6, "N": 128, "K": deep}, PRODUCT)
-    assert slowed(six, width, [("k", 500)], host(far=rate), bound) == pytest.approx(1 + 4 / 6 * (times - 1))
+    assert slowed(1.0, six, width, cut, host(far=rate), bound) == pytest.approx(1 + far / 2), "one of two"
+    assert slowed(times, nest, width, [], host(far=rate), none) == times, "as long by themselves"
 
 
 @pytest.mark.parametrize("deep", [128, 1408])
