@@ -1,12 +1,14 @@
-"""Sums in accumulators that no move leads to, which begin with a bias: made there from zero, also where others can."""
+"""Sums that begin with a bias which is not where they are made: in accumulators that no move leads to, made there from
+zero, also where others can; in tiles, as well."""
 
 from __future__ import annotations
 
 import pytest
 
 from isam.ir.text import parse_kernel
+from isam.schedule.tree import Issue, distinct
 from tests.machines.small import PRODUCT, ZERO, instruction, small
-from tests.pipeline import compiled, judge
+from tests.pipeline import compiled, judge, simulated
 
 FILL = """
   in  A: f32[N]
@@ -81,3 +83,30 @@ def test_rows_are_taken_where_they_are_quicker() -> None:
     assert job.schedule is not None
     assert "row" in {m.instruction.name for m in job.schedule.cover.mappings}
     judge(BIASED, sizes, job)
+
+
+TILES = parse_kernel("""kernel tiles(M, N, K)
+  in    x: bf16[M, K]
+  const w: bf16[K, N]
+  const b: f32[N]
+  out   y: bf16[M, N]
+  permits reassociate, contract, flush
+  forall i < M, j < N
+    s[i, j] = b[j]
+  forall i < M, j < N, k < K
+    s[i, j] += f32(x[i, k]) * f32(w[k, j])
+  forall i < M, j < N
+    y[i, j] = bf16(max(s[i, j], 0))
+""")
+
+
+def test_tiles_begin_with_zero_and_the_bias_is_added_as_they_leave() -> None:
+    """Brought to tiles, it would be written and read for every block."""
+    sizes = {"M": 64, "N": 64, "K": 128}
+    job = compiled(TILES, sizes, simulated("sapphire-rapids"), check=True)
+    assert job.schedule is not None
+    moves = {n.instruction for n in distinct(job.schedule.call) if isinstance(n, Issue) and n.is_move}
+    assert {m.instruction.name for m in job.schedule.cover.mappings} >= {"tile_zero_f32", "tile_dot2_bf16"}
+    assert "tilestore_f32" in moves
+    assert "tileload_f32" not in moves
+    judge(TILES, sizes, job)

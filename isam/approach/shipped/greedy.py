@@ -7,19 +7,16 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from isam.approach.choice import Approach, Choice
-from isam.ir.dtype import size_of
-from isam.schedule.literals import is_literal
+from isam.approach.shipped.fusing import crowds, idles, keeps, overwrites, passes, spills, stays, swells
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Sequence
 
     from isam.ir.kernel import Kernel
     from isam.ir.mapping import Mapping, OperandMap
     from isam.ir.spacing import Spacing
-    from isam.scheduler.nests import Nest
     from isam.system.graph import System
 
-SUMMED = 4  # calls that a sum takes, from which on its result may go through main memory
 SWOLLEN = 4  # times the room of the constants that it is made of, up to which a temporary is made when they are bound
 TRIFLE = 1 / 64  # of the time of all sweeps
 INEXACT = 2.0  # what a less exact variant's time is multiplied with
@@ -129,7 +126,7 @@ class Greedy(Approach):
         loops of their own where a temporary between them would be larger than every argument and leave a cache, and all
         that is read again inside does not. Not where what is kept for later would take longer than what it is made of,
         read again then, nor two products in the loop of one sum. What takes parts of the same lines goes over them
-        together."""
+        together, and so does what writes over a part of each row of what others fill."""
         nest, group = choice.context["_nest"], choice.context["_group"]
         if keeps(choice.context["_kernel"], choice.context["_system"], nest, group, choice.context["kept"]):
             return False
@@ -151,7 +148,8 @@ class Greedy(Approach):
         ):
             return True
         kernel, system = choice.context["_kernel"], choice.context["_system"]
-        return swells(kernel, nest, group) and stays(kernel, system, nest, group)
+        swollen = swells(kernel, nest, group) and stays(kernel, system, nest, group)
+        return swollen or overwrites(kernel, system, nest, group)
 
     def _anyway(self, choice: Choice) -> bool:
         """Whether nests of unequal calls share loops nevertheless: some temporary is too large to be kept whole."""
@@ -288,105 +286,3 @@ def gathered(kernel: Kernel, mapping: Mapping, spacing: Spacing) -> int:
         return not last or spacing.cycles(contract.homes, o.steps[0], o.buffer in written) is None
 
     return sum(gaps(o) and kernel.buffer(o.buffer).role != "const" for o in mapping.operands if o.buffer)
-
-
-def crowds(nest: Nest, group: list[Nest]) -> bool:
-    """Whether a product would share the loop of its sum with another product: results of one alone fill registers."""
-    return again(nest) and any(again(n) and not set(n.reduced).isdisjoint(nest.reduced) for n in group)
-
-
-def again(nest: Nest) -> bool:
-    """Whether it is a sum that reads two operands again for other results."""
-    from isam.scheduler.plans.register import axes_of
-
-    free = {a for a in nest.axes if a not in nest.reduced and nest.length(a) > 1}
-    return bool(nest.reduced) and sum(not u.writes and not free <= axes_of(u) for u in nest.uses) > 1
-
-
-def idles(system: System, nest: Nest, group: list[Nest]) -> bool:
-    """Whether the group makes long sums side by side along axes that the nest sums over, and would use much less of the
-    machine in one loop with it."""
-    from isam.scheduler.plan import Group
-    from isam.system.busy import idle
-
-    main = max(group, key=lambda n: n.calls())
-    long = prod(-(-main.length(a) // max(1, main.mapped[a].limit or 1)) for a in main.reduced if a in main.mapped)
-    units = system.spread(main.instruction.name)[1]
-    if units < 2 or long < SUMMED:
-        return False
-    joined, alone = (Group(tuple(nests)).blocks() for nests in ([*group, nest], group))
-    return idle(joined, alone, units)
-
-
-def stays(kernel: Kernel, system: System, nest: Nest, group: list[Nest]) -> bool:
-    """Whether nests that share outer loops keep in a cache what one iteration of these touches, beside what passes by,
-    while what the group leaves for the nest, kept whole, would take more than half of it."""
-    from isam.scheduler.plans.traffic import volume
-    from isam.system.hierarchy import SHARE, near_cache
-
-    cache = near_cache(system)
-    if not cache or idles(system, nest, group):
-        return False
-    shared = {a for n in group for a in n.extents} & set(nest.extents)
-    uses = {(u.buffer, u.index): (n, u) for n in (*group, nest) for u in n.uses if not is_literal(u.buffer)}
-    inside = sum(size_of(u.dtype) * volume(n, u, shared) for n, u in uses.values())
-    written = {u.buffer for n in group for u in n.uses if u.writes}
-    between = [size_of(u.dtype) * volume(nest, u) for u in nest.uses
-               if u.reads and u.buffer in written and kernel.buffer(u.buffer).role == "temp"]  # fmt: skip
-    return inside <= SHARE * cache and max(between, default=0) > cache // 2
-
-
-def keeps(kernel: Kernel, system: System, nest: Nest, group: list[Nest], kept: Collection[str]) -> bool:
-    """Whether more passes if what a nest writes for later is kept and read again then, than if what it reads of the
-    group's is, where a temporary of the group's would have to be kept as well; not of what the nearest cache holds."""
-    from isam.scheduler.plans.traffic import volume
-    from isam.system.hierarchy import capacities
-
-    def size(names: Collection[str]) -> int:
-        each = {(u.buffer, u.index): volume(nest, u) * size_of(u.dtype) for u in nest.uses if u.buffer in names}
-        return sum(each.values())
-
-    theirs = {u.buffer for n in group for u in n.uses}
-    read = {u.buffer for u in nest.uses if u.reads} & theirs
-    temps = {b for b in read if not is_literal(b) and kernel.buffer(b).role == "temp"}
-    return size(kept) > next(iter(capacities(system)), 0) and 2 * size(kept) > size(read) + size(temps)
-
-
-def swells(kernel: Kernel, nest: Nest, group: list[Nest]) -> bool:
-    """Whether a temporary between them would be larger than every argument, were it kept whole (IR-5)."""
-    shared = {u.buffer for n in group for u in n.uses if u.writes} & {u.buffer for u in nest.uses}
-    return not kernel.outsized.isdisjoint(shared)
-
-
-def spills(kernel: Kernel, system: System, nests: Sequence[Nest]) -> bool:
-    """Whether some temporary of nests, kept whole, would not stay in the nearer caches. One that is made and read
-    within a call (what a product adds up) takes no room."""
-    from isam.system.hierarchy import near_cache
-
-    between = {u.buffer for n in nests for u in n.uses}
-    size = [b.bytes or 0 for b in kernel.buffers if b.role == "temp" and b.name in between]
-    return 0 < near_cache(system) < max(size, default=0)
-
-
-def passes(kernel: Kernel, system: System, nest: Nest, group: list[Nest]) -> bool:
-    """Whether what a nest and others that take calls of another size hand on lies in a memory between them in any case,
-    since their operands are in none that both have, and, kept whole, leaves the nearest cache. Calls of one take whole
-    parts of the other's."""
-    from isam.system.hierarchy import SHARE
-
-    def aligned(n: Nest) -> bool:
-        units = [(n.unit(a), nest.unit(a)) for a in n.axes if a in nest.extents]
-        return all(max(u) % min(u) == 0 for u in units)
-
-    handed = {n.number: {u.buffer for u in n.uses} & {u.buffer for u in nest.uses} for n in group}
-    sizes = [kernel.buffer(b).bytes or 0 for buffers in handed.values() for b in buffers if not is_literal(b)]
-    if not system.caches or max(sizes, default=0) <= SHARE * system.caches[0].capacity:
-        return False
-    unlike = [n for n in group if any(n.unit(a) != nest.unit(a) for a in n.axes if a in nest.extents)]
-    apart = all(homes(n, b).isdisjoint(homes(nest, b)) for n in unlike for b in handed[n.number])
-    return apart and all(map(aligned, unlike))
-
-
-def homes(nest: Nest, buffer: str) -> set[str]:
-    """Memories in which calls of a nest have their tiles of a buffer."""
-    return {h for o in nest.mapping.operands if o.buffer == buffer for h in nest.instruction.contract(o.operand).homes}

@@ -114,14 +114,16 @@ def _several(of: Subject) -> bool:
     return any(of.system.spread(m.instruction.name)[1] > 1 for m in of.cover.mappings)
 
 
-def _closed(of: Subject) -> bool:
-    """Where the machine has memories that no move leads to."""
-    return bool(of.system.closed)
+def _begins_elsewhere(of: Subject) -> bool:
+    """Where sums may begin with what is not where they are made."""
+    from isam.compiler.offers.by_themselves import begins_elsewhere
+
+    return begins_elsewhere(of)
 
 
 OFFERS = (
-    Offer("by themselves", "sums that go on from what cannot be brought to where they are made begin with zero there",
-          _closed, "by_themselves.by_themselves",
+    Offer("by themselves", "sums that go on from what is not where they are made begin with zero there",
+          _begins_elsewhere, "by_themselves.by_themselves",
           "before all: without it there is no schedule"),
     Offer("hoisted", "sums that need nothing of the step before are made for all steps at once, before the loop",
           _recurs, "hoisted.hoisted",
@@ -187,15 +189,16 @@ def equivalents(of: Subject) -> Iterator[Steps]:
 
 
 def further(of: Subject, covers: Iterable[tuple[Steps, Cover]]) -> Iterator[Steps]:
-    """Steps that go on from those to other kernels as these are covered: sums that are made across lanes there, as
-    partial sums in lanes, unless some are already. How something lies decides which axis that is."""
+    """Steps that go on from those to other kernels as these are covered, unless some of their kind were taken already:
+    sums that are made across lanes there, as partial sums in lanes (how something lies decides which axis that is);
+    sums that begin with what is brought to cells with names, by themselves."""
+    from isam.compiler.offers.by_themselves import from_zero
+    from isam.compiler.offers.partial import in_lanes
+    from isam.transforms.values.nest import NestSum
+
     for steps, cover in covers:
         there = Subject(cover.kernel, cover, of.system, of.offered)
-        if there.sums and len(cover.steps) == cover.ahead:
-            from isam.compiler.offers.partial import in_lanes
-            from isam.transforms.values.nest import NestSum
-
-            if any(isinstance(s.transform, NestSum) for s in steps):
-                continue
-            if more := in_lanes(there):
-                yield (*steps, *more)
+        if len(cover.steps) == cover.ahead and not any(isinstance(s.transform, NestSum) for s in steps):
+            for offer in (in_lanes, from_zero):
+                if more := offer(there):
+                    yield (*steps, *more)

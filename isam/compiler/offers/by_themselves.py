@@ -1,7 +1,8 @@
-"""Sums that go on from what cannot be brought to where they are made: by themselves, and added to that afterwards.
+"""Sums that go on from what is not where they are made: by themselves, and added to that afterwards.
 
 No move leads to accumulators that are only zeroed, added to and drained. A sum that begins with a bias, or goes on from
 what the caller gave, is made there from zero. Where other units can make it, it need not be: they may take far longer.
+Where a move leads there (tiles), what a sum begins with would take it, and a place on the way, for every block.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from isam.ir.kernel import Kernel, Literal
 from isam.ir.mapping import Cover, Mapping
+from isam.system.graph import MANAGED, System
 
 if TYPE_CHECKING:
     from isam.compiler.offers.subject import Steps, Subject
@@ -19,13 +21,33 @@ SUMS = 8  # at most
 
 
 def by_themselves(of: Subject) -> Iterator[Steps]:
-    """Steps that make such sums by themselves: those that have to be, then those as well that others make now."""
+    """Steps that make such sums by themselves: those that have to be, then those as well that others make now, and
+    those that begin with what is brought."""
     kernel, cover, closed = of.kernel, of.cover, of.system.closed
-    stuck = frozenset(_stuck(cover, closed))
-    more = stuck | frozenset(_elsewhere(kernel, cover, closed))
+    begun = dict(_begun_elsewhere(cover))
+    stuck = frozenset(b for b, homes in begun.items() if homes <= closed)
+    others = frozenset(_elsewhere(kernel, cover, closed)) if closed else frozenset[str]()
     yield _apart(kernel, stuck)
-    if more > stuck:
-        yield _apart(kernel, more)
+    for more in dict.fromkeys((stuck | others, stuck | named(of.system, begun))):
+        if more > stuck:
+            yield _apart(kernel, more)
+
+
+def from_zero(of: Subject) -> Steps:
+    """Steps that make sums by themselves that begin with what is brought to cells with names."""
+    return _apart(of.kernel, named(of.system, dict(_begun_elsewhere(of.cover))))
+
+
+def begins_elsewhere(of: Subject) -> bool:
+    """Whether the machine has memories that no move leads to, or some sum begins with what is brought to cells with
+    names."""
+    return bool(of.system.closed) or bool(named(of.system, dict(_begun_elsewhere(of.cover))))
+
+
+def named(system: System, begun: dict[str, frozenset[str]]) -> frozenset[str]:
+    """Buffers that are summed up in cells with names next to a unit, where caches are what they are brought from."""
+    cells = {m.name for m in system.memories.values() if m.kind == MANAGED and m.cells is not None and system.caches}
+    return frozenset(b for b, homes in begun.items() if homes <= cells)
 
 
 def _apart(kernel: Kernel, sums: frozenset[str]) -> Steps:
@@ -45,16 +67,16 @@ def _apart(kernel: Kernel, sums: frozenset[str]) -> Steps:
     return way.steps
 
 
-def _stuck(cover: Cover, closed: frozenset[str]) -> Iterator[str]:
-    """Buffers that are summed up in closed memories, to which no move leads, and come from elsewhere."""
+def _begun_elsewhere(cover: Cover) -> Iterator[tuple[str, frozenset[str]]]:
+    """Buffers that are summed up in memories in which they do not begin, and these memories."""
     last: dict[str, Mapping] = {}
     for m in cover.mappings:
         for o in m.operands:
             operand, homes = m.instruction.operand(o.operand), frozenset(m.instruction.contract(o.operand).homes)
-            if o.buffer and operand.role == "inout" and homes and homes <= closed:
+            if o.buffer and operand.role == "inout" and homes:
                 before = last.get(o.buffer)
                 if before is None or not _homes(before, o.buffer) & homes:
-                    yield o.buffer
+                    yield o.buffer, homes
         last |= {o.buffer: m for o in m.operands if m.instruction.operand(o.operand).role in ("out", "inout")}
 
 
