@@ -118,16 +118,14 @@ def short_rows(passed: list[Use], main: Nest, cache: int) -> frozenset[str]:
 
 
 def overlaps(main: Nest, block: RegisterBlock) -> int:
-    """Registers for results, for what consecutive steps of a sum share of a window, and one for each other operand. Of
-    elements narrower than the results, which calls convert as they read them, all that steps share is to stay."""
+    """Registers for results, for what consecutive steps of a sum share of a window, and one for each other operand."""
     inner = next((a for a in reversed(main.axes) if a in main.reduced), None)
     total = block.calls
     again = steps(total) - 1 if inner not in main.mapped else 0
-    live, wide = 1, max(size_of(u.dtype) for u in main.uses)
+    live = 1
     for u in main.uses:
         shared = [block.of(a) for r in u.index if inner in r.names and len(r.names) > 1 for a in r.names if a != inner]
-        window = prod(block.of(a) for a in axes_of(u) - {inner}) if size_of(u.dtype) < wide else max(shared, default=1)
-        live += total if u.writes else window + again if shared and again else 1
+        live += total if u.writes else max(shared) + again if shared and again else 1
     return live
 
 
