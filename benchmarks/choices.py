@@ -1,12 +1,12 @@
 """What it is worth that an Approach decides as it does.
 
-    python -m benchmarks.choices serpentine|blocks|steps|stream|hoist [--group NAME ...] [--shape NAME ...] [--rounds N]
-                                [--seconds S]
+    python -m benchmarks.choices serpentine|blocks|steps|stream|upfront [--group NAME ...] [--shape NAME ...]
+                                [--rounds N] [--seconds S]
 
 ``serpentine``: loops go back and forth where a cache keeps part of what they go through; else all go forth. ``blocks``:
 sweeps over a block ask for the next one; else none does. ``steps``: what a recurrent loop reads is made for a block of
 its steps at a time; else as the kernel is written. ``stream``: what would not be found again passes the nearest cache;
-else all stays there. ``hoist``: tiles are brought before the calls of their block; else as they are wanted. Each
+else all stays there. ``upfront``: tiles are brought before the calls of their block; else as they are wanted. Each
 kernel of which something is decided so is compiled once more for an Approach that never decides so, and both are called
 in turns. A ratio above 1 is what the decision is worth. One thread, CPU time; results are judged first. The other
 kernels are named and not measured.
@@ -77,7 +77,7 @@ class Wanted(Greedy):
     name = "wanted"
     why = "when it is wanted"
 
-    def hoist(self, choice: Choice) -> Any:
+    def upfront(self, choice: Choice) -> Any:
         return choice.options[0]
 
 
@@ -104,8 +104,8 @@ def streams(schedule: Schedule) -> bool:
     return any(isinstance(n, Issue) and n.instruction in others for n in distinct(schedule.call))
 
 
-def hoists(schedule: Schedule) -> bool:
-    return any(d.point == "hoist" and d.chosen for d in schedule.trace.decisions)
+def upfront(schedule: Schedule) -> bool:
+    return any(d.point == "upfront" and d.chosen for d in schedule.trace.decisions)
 
 
 def in_blocks(schedule: Schedule) -> bool:
@@ -118,7 +118,7 @@ DECISIONS = {
     "blocks": Decision(Later, asks, ("deepbench", "resnet50", "blocks", "gru", "gru-bf16")),
     "steps": Decision(Written, in_blocks, ("gru", "gru-bf16")),
     "stream": Decision(Kept, streams, TILES),
-    "hoist": Decision(Wanted, hoists, TILES),
+    "upfront": Decision(Wanted, upfront, TILES),
 }
 
 

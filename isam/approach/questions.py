@@ -265,7 +265,7 @@ QUESTIONS: tuple[Question, ...] = (
         "read of what was laid out anew; of outer loops and of the largest first.",
     ),
     Question(
-        "hoist",
+        "upfront",
         "whether moves stand before the calls of their block, or where what they bring is wanted",
         ("builtins.str",),
         {"moves": "how many there are in the block", "calls": "how many others"},

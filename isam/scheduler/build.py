@@ -12,7 +12,6 @@ from isam.schedule.tree import Schedule
 from isam.scheduler.bursts import with_bursts
 from isam.scheduler.configure import with_registers
 from isam.scheduler.dealt_alike import wanted_alike, ways_alike
-from isam.scheduler.hoisting import with_hoisted
 from isam.scheduler.infeasible import Infeasible, NoSchedule
 from isam.scheduler.levers import levers
 from isam.scheduler.near_homes import less_near, near_homes, wanted_near
@@ -22,6 +21,7 @@ from isam.scheduler.recur import calls
 from isam.scheduler.serpentine import with_serpentines
 from isam.scheduler.setting import Setting, TooLarge, problem_of, setting_of
 from isam.scheduler.streaming import with_streaming
+from isam.scheduler.upfront import with_moves_upfront
 from isam.scheduler.waits import with_waits
 from isam.system.graph import System
 
@@ -35,7 +35,7 @@ def schedule(cover: Cover, system: System, trace: Trace) -> Schedule | Infeasibl
     """
     try:
         made = with_prefetches(_handing_on(*_first(cover, system, trace)), trace)
-        made = with_streaming(with_hoisted(made, trace), trace)
+        made = with_streaming(with_moves_upfront(made, trace), trace)
         return with_serpentines(with_waits(with_registers(with_bursts(made))), trace)
     except NoSchedule as no:
         return replace(no.reason, levers=levers(system, no.reason, lambda s: _possible(cover, s, trace.approach)))

@@ -184,7 +184,7 @@ class Greedy(Approach):
         """Where it would not be found again: more comes in between than the nearest cache holds."""
         return choice.options[choice.context["between"] > choice.context["_system"].caches[0].capacity]
 
-    def hoist(self, choice: Choice) -> Any:
+    def upfront(self, choice: Choice) -> Any:
         """Before the calls: moves are under way while these wait for each other."""
         return choice.options[-1]
 

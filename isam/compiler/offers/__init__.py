@@ -199,6 +199,5 @@ def further(of: Subject, covers: Iterable[tuple[Steps, Cover]]) -> Iterator[Step
     for steps, cover in covers:
         there = Subject(cover.kernel, cover, of.system, of.offered)
         if len(cover.steps) == cover.ahead and not any(isinstance(s.transform, NestSum) for s in steps):
-            for offer in (in_lanes, from_zero):
-                if more := offer(there):
-                    yield (*steps, *more)
+            for more in filter(None, (in_lanes(there) if there.sums else (), from_zero(there))):
+                yield (*steps, *more)

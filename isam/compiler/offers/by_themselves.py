@@ -34,8 +34,9 @@ def by_themselves(of: Subject) -> Iterator[Steps]:
 
 
 def from_zero(of: Subject) -> Steps:
-    """Steps that make sums by themselves that begin with what is brought to cells with names."""
-    return _apart(of.kernel, named(of.system, dict(_begun_elsewhere(of.cover))))
+    """Steps that make sums by themselves that begin with what is brought to cells with names; none for sizes known at
+    run time: no schedule can be timed then."""
+    return () if of.kernel.syms else _apart(of.kernel, named(of.system, dict(_begun_elsewhere(of.cover))))
 
 
 def begins_elsewhere(of: Subject) -> bool:

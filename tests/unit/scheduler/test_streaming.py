@@ -18,9 +18,9 @@ from isam.ir.kernel import Kernel
 from isam.ir.text import parse_kernel
 from isam.schedule.serial import from_json, to_json
 from isam.schedule.tree import Issue, Loop, Place, Schedule, Seq, Wait, distinct
-from isam.scheduler.hoisting import with_hoisted
 from isam.scheduler.next_block import holds_loops, issues
 from isam.scheduler.streaming import with_streaming
+from isam.scheduler.upfront import with_moves_upfront
 from isam.system.load import load_system
 from tests.pipeline import compiled, simulated
 
@@ -39,10 +39,10 @@ STRIP = {"M": 96, "N": 512, "K": 512}  # 32 rows take 33 of 48 KiB
 
 
 class Told(Greedy):
-    """Greedy, which lets pass, and hoists, as it is told, and keeps what it was asked."""
+    """Greedy, which lets pass, and brings upfront, as it is told, and keeps what it was asked."""
 
-    def __init__(self, stream: int | None = None, hoist: int | None = None):
-        self.said, self.asked = {"stream": stream, "hoist": hoist}, list[Choice]()
+    def __init__(self, stream: int | None = None, upfront: int | None = None):
+        self.said, self.asked = {"stream": stream, "upfront": upfront}, list[Choice]()
 
     def _decided(self, choice: Choice, greedy: Any) -> Any:
         self.asked.append(choice)
@@ -52,8 +52,8 @@ class Told(Greedy):
     def stream(self, choice: Choice) -> Any:
         return self._decided(choice, super().stream(choice))
 
-    def hoist(self, choice: Choice) -> Any:
-        return self._decided(choice, super().hoist(choice))
+    def upfront(self, choice: Choice) -> Any:
+        return self._decided(choice, super().upfront(choice))
 
 
 def made(sizes: dict[str, int], approach: Greedy | None = None, kernel: Kernel = PRODUCT) -> Schedule:
@@ -151,21 +151,21 @@ def test_tiles_are_brought_before_the_calls_of_their_block() -> None:
     whole = [r for r in blocks(strip()[0]) if sum("dot2" in c.instruction for c in r) == 4]
     assert whole
     assert all(not c.is_move for r in whole for c in r[first_call(r) :])
-    late = [r for r in blocks(made(STRIP, Told(hoist=0))) if sum("dot2" in c.instruction for c in r) == 4]
+    late = [r for r in blocks(made(STRIP, Told(upfront=0))) if sum("dot2" in c.instruction for c in r) == 4]
     assert late
     assert all(any(c.is_move for c in r[first_call(r) :]) for r in late), "as they are wanted"
 
 
-def hoisted(calls: Sequence[Issue]) -> list[Issue]:
+def reordered(calls: Sequence[Issue]) -> list[Issue]:
     """In a schedule of nothing else."""
     schedule = replace(strip()[0], call=Seq(tuple(calls)))
-    out = with_hoisted(schedule, Trace(Told(hoist=1))).call
+    out = with_moves_upfront(schedule, Trace(Told(upfront=1))).call
     return [c for c in distinct(out) if isinstance(c, Issue)]
 
 
 @cache
 def one_block() -> tuple[Issue, ...]:
-    late = blocks(made(STRIP, Told(hoist=0)))
+    late = blocks(made(STRIP, Told(upfront=0)))
     return tuple(next(r for r in late if sum("dot2" in c.instruction for c in r) == 4))
 
 
@@ -176,7 +176,7 @@ def at(call: Issue, n: int, place: Place) -> Issue:
 
 
 def test_moves_keep_their_order_and_calls_theirs() -> None:
-    before, after = one_block(), hoisted(one_block())
+    before, after = one_block(), reordered(one_block())
     for moves in (True, False):
         assert [c for c in before if c.is_move == moves] == [c for c in after if c.is_move == moves]
     assert list(before) != after
@@ -188,7 +188,7 @@ def test_no_move_passes_a_call_on_its_cell() -> None:
     late = max(n for n, c in enumerate(calls) if c.is_move)
     calls[late] = at(calls[late], -1, used)
     on_it = [c for c in calls[:late] if not c.is_move and used in [o.place for o in c.operands]]
-    out = hoisted(calls)
+    out = reordered(calls)
     assert on_it
     assert max(out.index(c) for c in on_it) < out.index(calls[late])
 
@@ -205,5 +205,5 @@ def test_no_move_passes_what_it_depends_on(what: str) -> None:
         calls[before] = replace(calls[before], joined=True)
     else:
         calls[before] = at(calls[before], -1, Place("ram", "A", Affine(), (1, 1), None))
-    out = hoisted(calls)
+    out = reordered(calls)
     assert out.index(calls[late]) == out.index(calls[before]) + 1

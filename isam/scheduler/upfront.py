@@ -17,17 +17,17 @@ from isam.system.graph import MANAGED
 LATE, EARLY = "as they are wanted", "before the calls"
 
 
-def with_hoisted(schedule: Schedule, trace: Trace) -> Schedule:
+def with_moves_upfront(schedule: Schedule, trace: Trace) -> Schedule:
     """The schedule with moves before the calls of their block, where a machine with caches names the cells they go to,
     one unit is given everything, and the Approach wants it."""
     units = {n.unit for n in distinct(schedule.call) if isinstance(n, Issue)}
     if not schedule.system.caches or len(units) > 1:
         return schedule
-    call = _Hoisting(schedule, trace).node(schedule.call)
+    call = _Upfront(schedule, trace).node(schedule.call)
     return schedule if call is schedule.call else replace(schedule, call=call)
 
 
-class _Hoisting:
+class _Upfront:
     def __init__(self, schedule: Schedule, trace: Trace):
         self.schedule, self.trace = schedule, trace
         self.named = {m.name for m in schedule.system.memories.values() if m.kind == MANAGED and m.cells is not None}
@@ -47,7 +47,7 @@ class _Hoisting:
         """Calls in a row."""
         early = self._early(calls)
         context = {"moves": sum(c.is_move for c in calls), "calls": sum(not c.is_move for c in calls)}
-        if early == calls or self.trace.choose(Choice("hoist", (LATE, EARLY), context)) == LATE:
+        if early == calls or self.trace.choose(Choice("upfront", (LATE, EARLY), context)) == LATE:
             return row
         return Seq(tuple(early))
 
