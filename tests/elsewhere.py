@@ -1,6 +1,6 @@
 """Code from descriptions for other CPUs, run on this one: the few instructions that they tell LLVM by name are carried
 out by functions written from the manuals (Arm Architecture Reference Manual for A-profile, DDI 0487, C7.2; Intel SDM
-volume 2, VPDPBUSD, TILELOADD, TILESTORED, TILEZERO, TDPBSSD and its like, TDPBF16PS)."""
+volume 2, VPDPBUSD, TILELOADD, TILELOADDT1, TILESTORED, TILEZERO, TDPBSSD and its like, TDPBF16PS)."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def tile(name: str) -> str:
     if name == "tilezero":
         return "\n".join([f"define internal void @emulated.{name}(i8 %t) {{", at("p", "t", "0"),
                           "store <1024 x i8> zeroinitializer, ptr %p, align 1", "ret void", "}"])  # fmt: skip
-    if name in ("tileloadd64", "tilestored64"):
-        ways = ("q", "r") if name == "tileloadd64" else ("r", "q")
+    if name in ("tileloadd64", "tileloaddt164", "tilestored64"):
+        ways = ("r", "q") if name == "tilestored64" else ("q", "r")
         return loop(f"{name}(i8 %t, ptr %base, i64 %step)", [
             at("r", "t", "%row"), "%far = mul i64 %row, %step", "%q = getelementptr i8, ptr %base, i64 %far",
             f"%v = load <64 x i8>, ptr %{ways[0]}, align 1",
