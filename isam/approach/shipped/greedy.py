@@ -35,6 +35,8 @@ class Greedy(Approach):
         "bind": "made ahead, unless that takes many times the room",
         "fuse": "shared where whole tiles flow and nothing spills",
         "prefetch": "ahead of what comes too late from its cache",
+        "stream": "past what would be gone again anyway",
+        "upfront": "under way while calls wait",
         "serpentine": "back and forth over what half stays in a cache",
         "interchange": "rows outside",
         "cascade": "as it is; blocks are timed",

@@ -192,12 +192,15 @@ def further(of: Subject, covers: Iterable[tuple[Steps, Cover]]) -> Iterator[Step
     """Steps that go on from those to other kernels as these are covered, unless some of their kind were taken already:
     sums that are made across lanes there, as partial sums in lanes (how something lies decides which axis that is);
     sums that begin with what is brought to cells with names, by themselves."""
-    from isam.compiler.offers.by_themselves import from_zero
-    from isam.compiler.offers.partial import in_lanes
-    from isam.transforms.values.nest import NestSum
+    from isam.compiler.offers.by_themselves import begins_elsewhere, from_zero
 
     for steps, cover in covers:
         there = Subject(cover.kernel, cover, of.system, of.offered)
-        if len(cover.steps) == cover.ahead and not any(isinstance(s.transform, NestSum) for s in steps):
+        if len(cover.steps) != cover.ahead or not (there.sums or begins_elsewhere(there)):
+            continue
+        from isam.compiler.offers.partial import in_lanes
+        from isam.transforms.values.nest import NestSum
+
+        if not any(isinstance(s.transform, NestSum) for s in steps):
             for more in filter(None, (in_lanes(there) if there.sums else (), from_zero(there))):
                 yield (*steps, *more)
