@@ -179,6 +179,11 @@ class System:
         return out
 
     @cached_property
+    def issued(self) -> frozenset[tuple[str, str, str, str]]:
+        """Every move: from where, to where, by which instruction and which unit."""
+        return frozenset((m.source, m.target, m.by, m.issuer) for m in self.moves)
+
+    @cached_property
     def streaming(self) -> dict[str, str]:
         """By the name of an instruction that moves: the one that does the same and makes nothing stay in the nearest
         cache."""

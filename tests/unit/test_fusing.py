@@ -45,9 +45,9 @@ def room(schedule: Schedule, slot: str) -> int:
     return next(s.bytes for s in schedule.workspace if s.name == slot)
 
 
-@pytest.mark.parametrize(("sizes", "block"), [((128, 128, 64), 32 * 32 * 4), ((48, 64, 64), 48 * 64 * 4)])
+@pytest.mark.parametrize(("sizes", "block"), [((256, 256, 64), 32 * 32 * 4), ((128, 128, 64), 128 * 128 * 4)])
 def test_what_tiles_leave_is_rounded_while_it_is_near(sizes, block) -> None:
-    """Sums of 64 KiB leave the nearest cache, of which 36 KiB are counted on; those of 12 KiB stay."""
+    """Of sums of 256 KiB the nearest cache, of 48, keeps little; those of 64 KiB are quickly read again."""
     schedule = made(ROUNDED, dict(zip("MNK", sizes, strict=True)), "sapphire-rapids")
     assert room(schedule, "S") == block
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from isam.scheduler.nests import Nest
     from isam.system.graph import System
 
+PASSED = 4  # times the nearest cache: less is quickly read again, and leaves others free to share loops (measured)
 SUMMED = 4  # calls that a sum takes, from which on its result may go through main memory
 
 
@@ -99,9 +100,8 @@ def spills(kernel: Kernel, system: System, nests: Sequence[Nest]) -> bool:
 
 def passes(kernel: Kernel, system: System, nest: Nest, group: list[Nest]) -> bool:
     """Whether what a nest and others that take calls of another size hand on lies in a memory between them in any case,
-    since their operands are in none that both have, and, kept whole, leaves the nearest cache. Calls of one take whole
-    parts of the other's."""
-    from isam.system.hierarchy import SHARE
+    since their operands are in none that both have, and, kept whole, is several times what the nearest cache holds.
+    Calls of one take whole parts of the other's."""
 
     def aligned(n: Nest) -> bool:
         units = [(n.unit(a), nest.unit(a)) for a in n.axes if a in nest.extents]
@@ -109,7 +109,7 @@ def passes(kernel: Kernel, system: System, nest: Nest, group: list[Nest]) -> boo
 
     handed = {n.number: {u.buffer for u in n.uses} & {u.buffer for u in nest.uses} for n in group}
     sizes = [kernel.buffer(b).bytes or 0 for buffers in handed.values() for b in buffers if not is_literal(b)]
-    if not system.caches or max(sizes, default=0) <= SHARE * system.caches[0].capacity:
+    if not system.caches or max(sizes, default=0) <= PASSED * system.caches[0].capacity:
         return False
     unlike = [n for n in group if any(n.unit(a) != nest.unit(a) for a in n.axes if a in nest.extents)]
     apart = all(homes(n, b).isdisjoint(homes(nest, b)) for n in unlike for b in handed[n.number])

@@ -324,8 +324,7 @@ def check_places(system: System, ins: Instruction, issue: Issue) -> None:
     if issue.is_move:
         source = next(o.place.memory for o in issue.operands if ins.operand(o.name).role == "in")
         target = next(o.place.memory for o in issue.operands if ins.operand(o.name).role != "in")
-        edges = system.moves_by_edge.get((source, target), ())
-        if not any(m.by == ins.name and m.issuer == issue.unit for m in edges):
+        if (source, target, ins.name, issue.unit) not in system.issued:
             raise SimulationFault("edge", f"no move from {source} to {target} by {ins.name}, issued by {issue.unit}")
     else:
         for name, memory in where.items():

@@ -22,7 +22,7 @@ from isam.scheduler.next_block import holds_loops, issues
 from isam.scheduler.streaming import with_streaming
 from isam.scheduler.upfront import with_moves_upfront
 from isam.system.load import load_system
-from tests.pipeline import compiled, simulated
+from tests.pipeline import compiled, judge, simulated
 
 PRODUCT = parse_kernel("""
 kernel product(M, N, K)
@@ -128,6 +128,14 @@ def test_the_code_loads_past_the_nearest_cache() -> None:
     text = to_ir(strip()[0])[0]
     assert text.count("@llvm.x86.tileloaddt164(i8") >= 2
     assert text.count("@llvm.x86.tileloadd64(i8") >= 2
+
+
+def test_the_simulator_takes_it_for_the_move_that_it_is() -> None:
+    sizes = {"M": 64, "N": 320, "K": 64}  # columns of 40 KiB, gone through twice
+    job = compiled(PRODUCT, sizes, simulated("sapphire-rapids"), Told(stream=1), check=True)
+    assert job.schedule is not None
+    assert "tilestream_groups_bf16" in loads(job.schedule)["B"]
+    judge(PRODUCT, sizes, job)
 
 
 def test_it_survives_being_written_and_read() -> None:
