@@ -31,61 +31,28 @@ from .shapes import GROUPS, Case, Convolution, Shape
 from .timing import Call, Times, alternate, ratio
 
 
-class Forth(Greedy):
-    """Greedy, but no loop goes backwards."""
+class Without(Greedy):
+    """Greedy, but at one choice point, where ``when`` holds, it takes the first option: never the decision."""
 
-    name = "forth"
-    why = "one way"
+    why = "without it"
 
-    def serpentine(self, choice: Choice) -> Any:
-        return choice.options[0]
+    def __init__(self, point: str, when: Callable[[Choice], bool] = lambda _: True):
+        self.point, self.when, self.name = point, when, f"without {point}"
 
-
-class Later(Greedy):
-    """Greedy, but no sweep over a block asks for the next one."""
-
-    name = "later"
-    why = "when it is read"
-
-    def prefetch(self, choice: Choice) -> Any:
-        return choice.options[0] if choice.context["sweeps"] > 1 else super().prefetch(choice)
+    def decide(self, choice: Choice) -> Any:
+        return choice.options[0] if choice.point == self.point and self.when(choice) else super().decide(choice)
 
 
-class Written(Greedy):
-    """Greedy, but no equivalent kernel is taken."""
-
-    name = "written"
-    why = "as it is written"
-
-    def variant(self, choice: Choice) -> Any:
-        return choice.options[0]
-
-
-class Kept(Greedy):
-    """Greedy, but nothing passes the nearest cache."""
-
-    name = "kept"
-    why = "all stays near"
-
-    def stream(self, choice: Choice) -> Any:
-        return choice.options[0]
-
-
-class Wanted(Greedy):
-    """Greedy, but tiles are brought right before the first call on them."""
-
-    name = "wanted"
-    why = "when it is wanted"
-
-    def upfront(self, choice: Choice) -> Any:
-        return choice.options[0]
+def over_blocks(choice: Choice) -> bool:
+    """Whether sweeps over a block are what would ask for the next one."""
+    return choice.context["sweeps"] > 1
 
 
 class Decision(NamedTuple):
-    """``without``: the Approach that never decides so; ``seen``: whether a schedule shows that it was decided;
+    """``without``: an Approach that never decides so; ``seen``: whether a schedule shows that it was decided;
     ``groups``: of shapes, where it is expected."""
 
-    without: type[Greedy]
+    without: Without
     seen: Callable[[Schedule], bool]
     groups: tuple[str, ...]
 
@@ -114,11 +81,11 @@ def in_blocks(schedule: Schedule) -> bool:
 
 TILES = ("bf16", "int8", "resnet50-bf16", "blocks-bf16", "attention-bf16")
 DECISIONS = {
-    "serpentine": Decision(Forth, turns, ("gru", "gru-bf16")),
-    "blocks": Decision(Later, asks, ("deepbench", "resnet50", "blocks", "gru", "gru-bf16")),
-    "steps": Decision(Written, in_blocks, ("gru", "gru-bf16")),
-    "stream": Decision(Kept, streams, TILES),
-    "upfront": Decision(Wanted, upfront, TILES),
+    "serpentine": Decision(Without("serpentine"), turns, ("gru", "gru-bf16")),
+    "blocks": Decision(Without("prefetch", over_blocks), asks, ("deepbench", "resnet50", "blocks", "gru", "gru-bf16")),
+    "steps": Decision(Without("variant"), in_blocks, ("gru", "gru-bf16")),
+    "stream": Decision(Without("stream"), streams, TILES),
+    "upfront": Decision(Without("upfront"), upfront, TILES),
 }
 
 
@@ -126,7 +93,7 @@ def calls_of(shape: Shape, decision: Decision, on: str = "host") -> tuple[dict[s
     """A call without and with the decision, and who judges results; None where nothing is decided so."""
     bound = not isinstance(shape, Case | Convolution)
     kernel, sizes = kernel_of(shape, bound)
-    ways = (decision.without(), Greedy())
+    ways = (decision.without, Greedy())
     fns = [isam.compile(kernel, on=on, sizes=sizes, cache=False, approach=a) for a in ways]
     schedule = fns[1].job.schedule
     if schedule is None or not decision.seen(schedule):

@@ -85,6 +85,13 @@ def fresh(touches: Sequence[Touch], loop: Loop) -> tuple[int, int] | None:
     return (size, way[0]) if size <= abs(way[0]) else None
 
 
+def taken(touches: Iterable[Touch]) -> int:
+    """Bytes that touches take: from the first to the last of each stretch, or, where that has gaps, of each touch."""
+    some = list(touches)
+    stretches = sum(high - low for low, high in merged(t.hull for t in some))
+    return min(stretches, sum({(t.offset, t.steps): t.bytes for t in some}.values()))
+
+
 Found = dict[Base, list[Touch]]
 
 

@@ -286,6 +286,12 @@ class Schedule:
     def _dtypes(self) -> Dtypes:
         return Dtypes(self.kernel)
 
+    @cached_property
+    def panels(self) -> dict[str, int]:
+        """Slots with what was laid out anew, no literals and no buffers of the kernel: their bytes."""
+        known = {b.name for b in self.kernel.buffers}
+        return {s.name: s.bytes for s in self.workspace if s.literal is None and s.name not in known}
+
     @once
     def called(self) -> frozenset[str]:
         """The instructions that are called, moves included."""

@@ -51,8 +51,7 @@ class _Prefetches:
         self.schedule, self.trace, self.able, self.touches = schedule, trace, able, Touches(schedule)
         self.ahead = ahead(schedule.system)
         self.options = (NOWHERE, *(m.name for m in schedule.system.caches))
-        known = {b.name for b in schedule.kernel.buffers}
-        self.panels = {s.name: s.bytes for s in schedule.workspace if s.literal is None and s.name not in known}
+        self.panels = schedule.panels
         self.done: dict[int, Node] = {}
 
     def node(self, node: Node) -> Node:

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from isam.approach.choice import Choice, Trace
 from isam.schedule.byte_ranges import ByteRange, merged, within
 from isam.schedule.liveness import Flow
-from isam.schedule.touches import Touch, Touches
+from isam.schedule.touches import Touch, Touches, taken
 from isam.schedule.tree import Issue, Loop, Node, Schedule, Serpentine, distinct, mapped
 from isam.scheduler.prefetch import ahead, seconds_of
 
@@ -102,9 +102,7 @@ class _Serpentines:
             if any(t.writes or t.offset.coefficient(around) for t in touches):
                 continue
             if any(s.size and s.var == loop.var for t in touches for s in t.inside):
-                lows, highs = zip(*(t.hull for t in touches), strict=True)
-                read = sum({(t.offset, t.steps): t.bytes for t in touches}.values())
-                size += min(max(highs) - min(lows), read)  # with gaps, or with what is read twice
+                size += taken(touches)
         return size
 
     # -- whether it may ------------------------------------------------------------------------------------------------

@@ -13,8 +13,7 @@ from dataclasses import replace
 
 from isam.approach.choice import Choice, Trace
 from isam.caches import LINE
-from isam.schedule.byte_ranges import merged
-from isam.schedule.touches import Base, Touch, Touches
+from isam.schedule.touches import Base, Touch, Touches, taken
 from isam.schedule.tree import Issue, Loop, Node, Schedule, distinct, mapped
 
 STAY, PASS = "stays", "passes"
@@ -27,48 +26,43 @@ def with_streaming(schedule: Schedule, trace: Trace) -> Schedule:
     moves = {n.instruction for n in distinct(schedule.call) if isinstance(n, Issue) and n.is_move}
     if not system.caches or moves.isdisjoint(system.streaming):
         return schedule
-    return replace(schedule, call=_Streaming(schedule, trace).node(schedule.call, frozenset()))
+    call = _Streaming(schedule, trace).node(schedule.call, frozenset())
+    return schedule if call is schedule.call else replace(schedule, call=call)
 
 
 class _Streaming:
-    """``passing``: calls whose moves make nothing stay, by the loop in whose iterations they read the same again."""
-
     def __init__(self, schedule: Schedule, trace: Trace):
         self.schedule, self.trace, self.touches = schedule, trace, Touches(schedule)
-        known = {b.name for b in schedule.kernel.buffers}
-        self.panels = {s.name for s in schedule.workspace if s.literal is None and s.name not in known}
-        self.passing: dict[int, frozenset[int]] = {}
         self.done: dict[tuple[int, frozenset[int]], Node] = {}
 
     def node(self, node: Node, passing: frozenset[int]) -> Node:
-        """The node with its moves; ``passing``: those that loops around have found."""
+        """The node with its moves; ``passing``: calls that loops around let pass."""
         if isinstance(node, Issue):
             other = self.schedule.system.streaming.get(node.instruction) if id(node) in passing else None
             return node if other is None else replace(node, instruction=other)
         key = (id(node), passing)
         if key not in self.done:
-            inside = passing | self._found(node, passing) if isinstance(node, Loop) else passing
+            inside = self._passing(node, passing) if isinstance(node, Loop) else passing
             self.done[key] = mapped(node, lambda part: self.node(part, inside))
         return self.done[key]
 
-    def _found(self, loop: Loop, passing: frozenset[int]) -> frozenset[int]:
-        """Calls in the body of a loop that read in every iteration the same once, and would not find it again."""
-        if id(loop) not in self.passing:
-            found, out = self.touches.of(loop.body), set(passing)
-            again = [(base, touches) for base, touches in found.items() if self._once_each(loop, base, touches)]
-            for base, touches in sorted(again, key=lambda a: -_bytes(a[1])):
-                stays = sum(_bytes([t for t in some if id(t.issue) not in out]) for some in found.values())
-                context = {"loop": loop.axis or loop.var, "buffer": base.name, "bytes": _bytes(touches),
-                           "between": stays, "_system": self.schedule.system}  # fmt: skip
-                if self.trace.choose(Choice("stream", (STAY, PASS), context)) == PASS:
-                    out.update(id(t.issue) for t in touches)
-            self.passing[id(loop)] = frozenset(out)
-        return self.passing[id(loop)]
+    def _passing(self, loop: Loop, around: frozenset[int]) -> frozenset[int]:
+        """Beside those ``around``: calls in a loop that read the same once in every iteration, and would not
+        find it again."""
+        found, out = self.touches.of(loop.body), set(around)
+        again = [(base, touches) for base, touches in found.items() if self._once_each(loop, base, touches)]
+        for base, touches in sorted(again, key=lambda a: -taken(a[1])):
+            stays = sum(taken(t for t in some if id(t.issue) not in out) for some in found.values())
+            context = {"loop": loop.axis or loop.var, "buffer": base.name, "bytes": taken(touches), "between": stays,
+                       "_system": self.schedule.system}  # fmt: skip
+            if self.trace.choose(Choice("stream", (STAY, PASS), context)) == PASS:
+                out.update(id(t.issue) for t in touches)
+        return frozenset(out)
 
     def _once_each(self, loop: Loop, base: Base, touches: Iterable[Touch]) -> bool:
         """Whether calls read the same whole lines in every iteration of a loop, each line once."""
         streaming: Mapping[str, str] = self.schedule.system.streaming
-        return base.name in self.panels and (loop.trip or 0) > 1 and all(
+        return base.name in self.schedule.panels and (loop.trip or 0) > 1 and all(
             t.issue.instruction in streaming and not t.offset.coefficient(loop.var) and t.issue.prefetch is None
             and all(s.size for s in t.inside) and _lines(t) for t in touches
         )  # fmt: skip
@@ -81,10 +75,3 @@ def _lines(t: Touch) -> bool:
     for step, n in sorted(zip(apart, tile.shape, strict=True)):
         run *= n if step == run else 1
     return run % LINE == 0 and t.offset.const % LINE == 0 and all(c % LINE == 0 for _, c in t.offset.terms)
-
-
-def _bytes(touches: Iterable[Touch]) -> int:
-    """That calls touch: with gaps between them, or with what is touched twice."""
-    some = list(touches)
-    whole = sum(high - low for low, high in merged(t.hull for t in some))
-    return min(whole, sum({(t.offset, t.steps): t.bytes for t in some}.values()))

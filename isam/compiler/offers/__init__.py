@@ -116,9 +116,9 @@ def _several(of: Subject) -> bool:
 
 def _begins_elsewhere(of: Subject) -> bool:
     """Where sums may begin with what is not where they are made."""
-    from isam.compiler.offers.by_themselves import begins_elsewhere
+    from isam.compiler.offers.by_themselves import brought
 
-    return begins_elsewhere(of)
+    return bool(of.system.closed or brought(of))
 
 
 OFFERS = (
@@ -192,15 +192,16 @@ def further(of: Subject, covers: Iterable[tuple[Steps, Cover]]) -> Iterator[Step
     """Steps that go on from those to other kernels as these are covered, unless some of their kind were taken already:
     sums that are made across lanes there, as partial sums in lanes (how something lies decides which axis that is);
     sums that begin with what is brought to cells with names, by themselves."""
-    from isam.compiler.offers.by_themselves import begins_elsewhere, from_zero
+    from isam.compiler.offers.by_themselves import brought, from_zero
 
     for steps, cover in covers:
         there = Subject(cover.kernel, cover, of.system, of.offered)
-        if len(cover.steps) != cover.ahead or not (there.sums or begins_elsewhere(there)):
+        begun = brought(there)
+        if len(cover.steps) != cover.ahead or not (there.sums or begun):
             continue
         from isam.compiler.offers.partial import in_lanes
         from isam.transforms.values.nest import NestSum
 
         if not any(isinstance(s.transform, NestSum) for s in steps):
-            for more in filter(None, (in_lanes(there) if there.sums else (), from_zero(there))):
-                yield (*steps, *more)
+            lanes = in_lanes(there) if there.sums else ()
+            yield from ((*steps, *more) for more in (lanes, from_zero(there, begun)) if more)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from isam.ir.kernel import Kernel, Literal
 from isam.ir.mapping import Cover, Mapping
-from isam.system.graph import MANAGED, System
+from isam.system.graph import MANAGED
 
 if TYPE_CHECKING:
     from isam.compiler.offers.subject import Steps, Subject
@@ -24,31 +24,24 @@ def by_themselves(of: Subject) -> Iterator[Steps]:
     """Steps that make such sums by themselves: those that have to be, then those as well that others make now, and
     those that begin with what is brought."""
     kernel, cover, closed = of.kernel, of.cover, of.system.closed
-    begun = dict(_begun_elsewhere(cover))
-    stuck = frozenset(b for b, homes in begun.items() if homes <= closed)
+    stuck = frozenset(b for b, homes in _begun_elsewhere(cover) if homes <= closed)
     others = frozenset(_elsewhere(kernel, cover, closed)) if closed else frozenset[str]()
     yield _apart(kernel, stuck)
-    for more in dict.fromkeys((stuck | others, stuck | named(of.system, begun))):
+    for more in dict.fromkeys((stuck | others, stuck | brought(of))):
         if more > stuck:
             yield _apart(kernel, more)
 
 
-def from_zero(of: Subject) -> Steps:
-    """Steps that make sums by themselves that begin with what is brought to cells with names; none for sizes known at
-    run time: no schedule can be timed then."""
-    return () if of.kernel.syms else _apart(of.kernel, named(of.system, dict(_begun_elsewhere(of.cover))))
-
-
-def begins_elsewhere(of: Subject) -> bool:
-    """Whether the machine has memories that no move leads to, or some sum begins with what is brought to cells with
-    names."""
-    return bool(of.system.closed) or bool(named(of.system, dict(_begun_elsewhere(of.cover))))
-
-
-def named(system: System, begun: dict[str, frozenset[str]]) -> frozenset[str]:
-    """Buffers that are summed up in cells with names next to a unit, where caches are what they are brought from."""
+def brought(of: Subject) -> frozenset[str]:
+    """Buffers that are summed up in cells with names next to a unit, behind caches, and begin elsewhere."""
+    system = of.system
     cells = {m.name for m in system.memories.values() if m.kind == MANAGED and m.cells is not None and system.caches}
-    return frozenset(b for b, homes in begun.items() if homes <= cells)
+    return frozenset(b for b, homes in _begun_elsewhere(of.cover) if homes <= cells) if cells else frozenset()
+
+
+def from_zero(of: Subject, sums: frozenset[str]) -> Steps:
+    """Steps that make sums by themselves; none for sizes known at run time: no schedule can be timed then."""
+    return () if of.kernel.syms else _apart(of.kernel, sums)
 
 
 def _apart(kernel: Kernel, sums: frozenset[str]) -> Steps:

@@ -12,7 +12,16 @@ from isam.ir.dtype import size_of
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plans.register import axes_of
 from isam.scheduler.plans.request import Request
-from isam.scheduler.plans.traffic import WORTH_PACKING, boxes_held, brought, call_rate, needed, outside, volume
+from isam.scheduler.plans.traffic import (
+    WORTH_PACKING,
+    boxes_held,
+    brought,
+    call_rate,
+    needed,
+    outside,
+    vector_axes,
+    volume,
+)
 from isam.system.graph import System
 from isam.system.hierarchy import HIDDEN, SHARE, beyond, capacities, levels, near_cache
 
@@ -41,7 +50,7 @@ def slowed(
     much as the near cache holds is there from the call before. ``outer``: the blocks around, as :func:`outer_blocks`
     says."""
     speed = next((bandwidth for _, bandwidth in levels(system)[2:]), 0.0)
-    vector = [a for a in main.axes if a in main.mapped and a not in main.reduced]
+    vector = vector_axes(main)
     if not speed or not vector:
         return cost
     lengths, room = {a: main.length(a) for a in (*main.reduced, *vector)}, SHARE * near_cache(system)
@@ -95,7 +104,7 @@ def cache_blocks(
     calls wait least, longer ones in a crowded cache counted in. Parts of longer panels share sets of the cache.
     ``whole``: sums are not cut."""
     reduced = [a for a in main.axes if a in main.reduced]
-    vector = [a for a in main.axes if a in main.mapped and a not in main.reduced]
+    vector = vector_axes(main)
     if not vector:
         return []
     axis, along = longest(main), vector[-1]
@@ -108,7 +117,8 @@ def cache_blocks(
     line = unit * max((size_of(u.dtype) for u in held), default=1)  # of a panel
     parts = dict.fromkeys([n, *(ceil(ceil(n / p) / 4) * 4 for p in (2, 3, 4, 6, 8, 12, 16, 24, 32, 64) if not whole)])
     cache, part = near_cache(system), filled(main, width, system, held)
-    passing = PASSING * sum(rows_of(main, u, width) for u in brought(main) if along not in axes_of(u) and vector[1:])
+    rows = [u for u in brought(main) if along not in axes_of(u)] if vector[1:] else []  # of tiles
+    passing = PASSING * sum(rows_of(main, u, width) for u in rows)
     waits = Waits(main, width, system, along)
     best: tuple[float, int, int] | None = None
     seen = set[tuple[int, int, float, bool]]()  # blocks of one size, whatever part of the cache they are to fill

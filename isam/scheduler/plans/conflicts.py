@@ -155,7 +155,7 @@ def by_element(main: Nest, use: Use) -> bool:
 def rows_late(main: Nest, block: RegisterBlock, bindable: frozenset[str]) -> float:
     """Relative cycles per call for rows that are read where they lie, several in turns: those of a wide block."""
     width = {a: block.of(a) * main.unit(a) for a in main.axes}
-    along = next((a for a in reversed(main.axes) if a in main.mapped and a not in main.reduced), "")
+    along = next(reversed(vector_axes(main)), "")
     rows = [u for u in main.uses if along in axes_of(u) and streamed(main, u, width, bindable)]
     return LATE if any(width[along] * size_of(u.dtype) > AHEAD for u in rows) else 0.0
 
