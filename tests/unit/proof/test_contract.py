@@ -251,6 +251,7 @@ TIME = "a cost: it steers what is chosen, no schedule is wrong for it"
 PART = "the machine's parts, each with a table of its own"
 FREE = {
     "Move.computes": "what kernels are mapped onto: the calls themselves are judged",
+    "Move.streams": "where bytes pass a cache: it steers which of two moves is chosen, both leave the same bytes",
     **dict.fromkeys(["Memory.name", "Unit.name", "Replica.name", "Mesh.name", "Link.name", "Cluster.name",
                      "Register.name", "System.name", "Instruction.name"], NAMED),
     **dict.fromkeys(["Memory.bandwidth", "Memory.of", "Unit.clock", "Mesh.bandwidth", "Mesh.hop", "Mesh.wrap",
