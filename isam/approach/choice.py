@@ -59,6 +59,7 @@ POINTS = (
     "prefetch",
     "stream",
     "upfront",
+    "pipeline",
     "schedule",
     "variant",
     "measure",
@@ -160,7 +161,7 @@ class Approach:
 
     search = kernel = mapping = cover = layout = pack = tile = tail = order = serpentine = interchange = boxes = _first
     carry = promote = copartition = cascade = agree = bind = fuse = device = source = place = route = _first
-    join = victim = prefetch = stream = upfront = schedule = variant = measure = _first
+    join = victim = prefetch = stream = upfront = pipeline = schedule = variant = measure = _first
 
 
 class Behind(Approach):

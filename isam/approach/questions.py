@@ -273,6 +273,21 @@ QUESTIONS: tuple[Question, ...] = (
         "everything, moves go to cells that have names, and some cell is free early enough.",
     ),
     Question(
+        "pipeline",
+        "whether what becomes of a block's sum is made between the steps of the next block's",
+        ("builtins.str",),
+        {
+            "loop": "the axis of the loop over blocks",
+            "iterations": "how many blocks it goes through",
+            "steps": "iterations of the loop over the steps of a sum",
+            "pieces": "iterations of the loop over what becomes of one",
+            "groups": "into how many groups these are cut, each behind as many steps",
+            "calls": "calls of a piece",
+        },
+        note="`one after the other`, then `woven`. Asked where the machine has caches, one unit is given everything, "
+        "and a sum is in cells that have names, which the pieces do not touch.",
+    ),
+    Question(
         "serpentine",
         "whether a loop goes through its iterations backwards every other time",
         ("builtins.str",),

@@ -16,6 +16,7 @@ from isam.scheduler.infeasible import Infeasible, NoSchedule
 from isam.scheduler.levers import levers
 from isam.scheduler.near_homes import less_near, near_homes, wanted_near
 from isam.scheduler.passes import Pass
+from isam.scheduler.pipelining import with_pipelining
 from isam.scheduler.prefetch import with_prefetches
 from isam.scheduler.recur import calls
 from isam.scheduler.serpentine import with_serpentines
@@ -35,7 +36,7 @@ def schedule(cover: Cover, system: System, trace: Trace) -> Schedule | Infeasibl
     """
     try:
         made = with_prefetches(_handing_on(*_first(cover, system, trace)), trace)
-        made = with_streaming(with_moves_upfront(made, trace), trace)
+        made = with_pipelining(with_streaming(with_moves_upfront(made, trace), trace), trace)
         return with_serpentines(with_waits(with_registers(with_bursts(made))), trace)
     except NoSchedule as no:
         return replace(no.reason, levers=levers(system, no.reason, lambda s: _possible(cover, s, trace.approach)))

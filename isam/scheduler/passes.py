@@ -165,7 +165,7 @@ class Pass:
         else:
             request = Request(group, self.run.system, problem.routes, problem.bindable, lasting,
                               alike and alike.dealings[at], frozenset(self.run.homes.near), setting.gathering,
-                              frozenset(a.loop.axis.name for a in around))  # fmt: skip
+                              frozenset(a.loop.axis.name for a in around), problem.lined)  # fmt: skip
             options, costs = plans_of(problem.cover, request)
         if alike is not None:
             options, costs = alike.plans(at, options, costs)

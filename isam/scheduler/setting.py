@@ -8,7 +8,9 @@ from functools import cached_property
 from math import prod
 
 from isam.approach.choice import Choice, Trace
+from isam.caches import LINE
 from isam.classes import dataclass
+from isam.ir.dtype import size_of
 from isam.ir.kernel import Kernel
 from isam.ir.mapping import Cover
 from isam.scheduler.agree import agreed
@@ -59,6 +61,12 @@ class Problem:
         """What may be laid out anew as a whole when constants are bound."""
         constants = {b.name for b in self.kernel.buffers if b.role == "const"}
         return made_whole(self.kernel, self.nests, self.prepared) | constants
+
+    @cached_property
+    def lined(self) -> frozenset[str]:
+        """Temporaries whose rows, at home, all begin with lines: they do themselves, and take whole lines."""
+        temporaries = (b for b in self.kernel.buffers if b.role == "temp" and b.shape and b.shape[-1].is_constant)
+        return frozenset(b.name for b in temporaries if b.shape[-1].const * size_of(b.dtype) % LINE == 0)
 
     def at_bind(self, nest: Nest) -> bool:
         """Whether a nest runs when constants are bound."""
@@ -175,7 +183,8 @@ def _staying(problem: Problem, parts: Parts, machine: System, gathering: Mapping
     for n in able[memory]:
         g, around = groups[n]
         lasting = Stays(around, room, memory).lasting(g)
-        ways = plans_of(problem.cover, Request(g, less, routes, problem.bindable, lasting, gathering=gathering))
+        ways = plans_of(problem.cover, Request(g, less, routes, problem.bindable, lasting, gathering=gathering,
+                                                lined=problem.lined))
         trips = prod(a.trip for a in around)
         found[n] = [(stay_bytes(p, less), c * trips) for p, c in zip(*ways, strict=True)]
     options, costs = divisions(found, memory, room)

@@ -37,6 +37,7 @@ class Greedy(Approach):
         "prefetch": "ahead of what comes too late from its cache",
         "stream": "past what would be gone again anyway",
         "upfront": "under way while calls wait",
+        "pipeline": "beside the next sum",
         "serpentine": "back and forth over what half stays in a cache",
         "interchange": "rows outside",
         "cascade": "as it is; blocks are timed",
@@ -188,6 +189,10 @@ class Greedy(Approach):
 
     def upfront(self, choice: Choice) -> Any:
         """Before the calls: moves are under way while these wait for each other."""
+        return choice.options[-1]
+
+    def pipeline(self, choice: Choice) -> Any:
+        """Woven: what takes the sum up has units of its own, and waits for nothing of the next one."""
         return choice.options[-1]
 
     def serpentine(self, choice: Choice) -> Any:

@@ -14,6 +14,7 @@ from isam.schedule.literals import is_literal
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plan import Group, Plan, StagedBox
 from isam.scheduler.plans.register import axes_of
+from isam.scheduler.plans.request import Request
 from isam.scheduler.plans.traffic import WORTH_PACKING, outside, volume
 from isam.system.graph import System
 from isam.system.hierarchy import SHARE, capacities
@@ -60,11 +61,11 @@ def _taken_apart(use: Use, system: System) -> bool:
 
 
 def packs(
-    plan: Plan, main: Nest, width: dict[str, int], around: Sequence[str], system: System, bindable: frozenset[str]
+    plan: Plan, main: Nest, width: dict[str, int], around: Sequence[str], request: Request
 ) -> tuple[StagedBox, ...]:
     """Boxes to lay out anew: panels of what is read along the vector axis, rows that begin within lines.
     ``around``: axes of the outermost loops; panels are made below those that all move the operand along."""
-    out = []
+    system, bindable, out = request.system, request.bindable, []
     for u in main.uses:
         if u.writes or not u.reads or is_literal(u.buffer) or not u.index or not main.reduced or not cached(u, system):
             continue
@@ -81,7 +82,7 @@ def packs(
             stage = panel(main, u, along[0], width, depth, bindable, system)
             if stage is not None:
                 out.append(replace(stage, access=u.index))
-        elif along:
+        elif along and u.buffer not in request.lined:
             rows = lined_up(plan, main, u, system)
             if rows is not None:
                 out.append(once(plan, main, u, rows, system))

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 class Request:
     """``bindable``: buffers that may be laid out once, when constants are bound; ``lasting``: what may stay near over
     the loops around the group; ``dealing``: the one that plans have where a memory lies on the way, if that is given;
-    ``near``: what is at home near; ``gathering``: bytes of memories for results that meet there on their way home;
+    ``near``: what is at home near; ``lined``: buffers whose rows all
+    begin with lines of the caches; ``gathering``: bytes of memories for results that meet there on their way home;
     ``steps``: the recurrent loops around the group."""
 
     group: Group
@@ -36,6 +37,7 @@ class Request:
     near: frozenset[str] = frozenset()
     gathering: Mapping[str, int] = field(default_factory=dict)
     steps: frozenset[str] = frozenset()
+    lined: frozenset[str] = frozenset()
 
     @property
     def main(self) -> Nest:

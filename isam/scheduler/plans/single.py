@@ -185,14 +185,14 @@ def blocked(request: Request, block: RegisterBlock) -> Plan:
     if not capacities(system):
         return _with(replace(plan, stages=apart), rows)
     around = [a for a, _ in takewhile(lambda b: b in head or b[0] in plainly, order)]
-    stages = packs(plan, main, width, around, system, bindable)
+    stages = packs(plan, main, width, around, request)
     had = {s.buffer for s in stages}
     stages += tuple(s for s in apart if s.buffer not in had)
     for n in group.nests:
         if product(n, main) or another_product(n, main):
             wide = {a: dict(order)[a] for a in n.axes}
             had = {s.buffer for s in stages}
-            more = packs(plan, n, wide, around, system, bindable)
+            more = packs(plan, n, wide, around, request)
             stages += tuple(s for s in more if s.buffer not in had)
     return _with(replace(plan, stages=stages), rows)
 
