@@ -277,15 +277,15 @@ QUESTIONS: tuple[Question, ...] = (
         "whether what becomes of a block's sum is made between the steps of the next block's",
         ("builtins.str",),
         {
-            "loop": "the axis of the loop over blocks",
-            "iterations": "how many blocks it goes through",
-            "steps": "iterations of the loop over the steps of a sum",
-            "pieces": "iterations of the loop over what becomes of one",
-            "groups": "into how many groups these are cut, each behind as many steps",
-            "calls": "calls of a piece",
+            "loop": "its axis",
+            "iterations": "how many it has",
+            "blocks": "in one of them, one after the other without what is left of one being made before the next",
+            "steps": "of the sum of a block, where an iteration is one",
+            "pieces": "in which what becomes of it is made, where an iteration is a block",
         },
         note="`one after the other`, then `woven`. Asked where the machine has caches, one unit is given everything, "
-        "and a sum is in cells that have names, which the pieces do not touch.",
+        "and a sum is in cells that have names, which the pieces do not touch; of inner loops first, and of the next "
+        "one around where these are woven.",
     ),
     Question(
         "serpentine",

@@ -3,16 +3,18 @@
 A block whose sum is in cells with names (tiles) ends with what becomes of it: it is put down, and vectors take it up,
 round it, clip it, bring it home. A core starts the sum's calls in order and sees only some hundred instructions ahead:
 its tiles do nothing meanwhile. Done piece by piece between the steps of the next block's sum, that takes the vectors'
-time beside the tiles'. The first block of a loop has none before it, the last one's follows the loop.
+time beside the tiles'. The first block of a loop has none before it, the last one's follows the loop, or goes into the
+first block of the next iteration around.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from math import prod
+from typing import NamedTuple
 
 from isam.approach.choice import Choice, Trace
-from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.schedule.liveness import Flow
 from isam.schedule.substituted import substituted
@@ -34,19 +36,30 @@ def with_pipelining(schedule: Schedule, trace: Trace) -> Schedule:
     return schedule if call is schedule.call else replace(schedule, call=call)
 
 
-@dataclass(frozen=True)
-class Stages:
-    """The body of a loop in two: what begins a sum (``before``), the loop over its steps (``steps``), then ``after``:
-    in its ``enter`` the sum is put down, in each iteration a piece of it is taken up."""
+class Stages(NamedTuple):
+    """A block in two: what begins a sum and the loop over its steps (``first``), what puts it down (``put``), and the
+    loop that takes it up, ``pieces``."""
 
-    before: tuple[Node, ...]
-    steps: Loop
-    after: Loop
+    first: tuple[Node, ...]
+    put: Node
+    pieces: Loop
 
     @property
-    def first(self) -> tuple[Node, ...]:
-        """What comes before the sum is put down."""
-        return (*self.before, self.steps)
+    def steps(self) -> list[Loop]:
+        """The loops over the steps of the sum, outermost first, each but the last with nothing but the next in it."""
+        out: list[Loop] = []
+        node = self.first[-1]
+        while isinstance(node, Loop):
+            out.append(node)
+            node = next(iter(leaves(node.body))) if len(leaves(node.body)) == 1 else node.body
+        return out
+
+
+class Woven(NamedTuple):
+    """A node, and the pieces that it has left to be made."""
+
+    node: Node
+    left: Loop | None
 
 
 class _Pipelining:
@@ -55,81 +68,172 @@ class _Pipelining:
         self.touches, self.flow = Touches(schedule), Flow(schedule)
         self.names = {n.var for n in distinct(schedule.call) if isinstance(n, Loop)}
         self.done: dict[int, Node] = {}
+        self.found: dict[int, Stages | None] = {}
+        self.wanted: dict[int, int] = {}
+        self.woven: dict[tuple[int, int], Woven] = {}
+        self.moved: dict[tuple[int, str, Affine], Loop] = {}
+        self.keep: list[Node] = []  # ids stay valid while their nodes live
 
     def node(self, node: Node) -> Node:
         """The node, pipelined; shared nodes stay shared."""
         if isinstance(node, Issue):
             return node
         if id(node) not in self.done:
-            stages = self._stages(node) if isinstance(node, Loop) else None
-            woven = self._woven(node, stages) if isinstance(node, Loop) and stages is not None else None
-            self.done[id(node)] = woven or mapped(node, self.node)
+            if isinstance(node, Loop) and self._blocks(node):
+                made, left = self._weave(node, None)
+                self.done[id(node)] = Seq((made,) if left is None else (made, left))
+            else:
+                self.done[id(node)] = mapped(node, self.node)
         return self.done[id(node)]
 
-    def _stages(self, loop: Loop) -> Stages | None:
-        """The stages of a loop's body, where it has two that do not meet but in what the first one puts down."""
-        *before, steps, after = leaves(loop.body) if len(leaves(loop.body)) > 1 else (None, None)
-        if not isinstance(steps, Loop) or not isinstance(after, Loop) or not _plain(loop) or (loop.trip or 0) < 2:
+    def _blocks(self, node: Node) -> int:
+        """How many blocks follow each other in a node without what is left of one being made before the next; 0: none,
+        or not wanted so."""
+        if isinstance(node, Issue):
+            return 0
+        if id(node) not in self.wanted:
+            self.keep.append(node)
+            self.wanted[id(node)] = self._asked(node) if isinstance(node, Loop) else self._inside(node)
+        return self.wanted[id(node)]
+
+    def _inside(self, node: Node) -> int:
+        return 1 if self._stages(node) else sum(map(self._blocks, leaves(node)))
+
+    def _asked(self, loop: Loop) -> int:
+        inside = self._inside(loop.body) if _plain(loop) and (loop.trip or 0) > 1 else 0
+        if not inside:
+            return 0
+        context = {"loop": loop.axis or loop.var, "iterations": loop.trip, "blocks": inside}
+        if stages := self._stages(loop.body):
+            context |= {"steps": prod(n.trip or 1 for n in stages.steps), "pieces": stages.pieces.trip}
+        wanted = self.trace.choose(Choice("pipeline", (APART, WOVEN), context)) == WOVEN
+        return inside * (loop.trip or 0) if wanted else 0
+
+    def _weave(self, node: Node, left: Loop | None) -> Woven:
+        """A node that has blocks, in the first of which the pieces are made that are ``left``, if any."""
+        key = id(node), id(left)
+        if key not in self.woven:
+            self.keep.extend(n for n in (node, left) if n is not None)
+            if isinstance(node, Loop):
+                self.woven[key] = self._loop(node, left)
+            else:
+                stages = self._stages(node)
+                self.woven[key] = self._row(leaves(node), left) if stages is None else self._block(stages, left)
+        return self.woven[key]
+
+    def _loop(self, loop: Loop, left: Loop | None) -> Woven:
+        """The first iteration makes what is left before the loop, each other one what the one before has left."""
+        first, mine = self._weave(loop.body, left)
+        assert mine is not None
+        rest, _ = self._weave(loop.body, self._at(mine, loop.var, Affine.of(loop.var) - loop.step))
+        end = loop.lo[0].expr + loop.step * ((loop.trip or 0) - 1)
+        return Woven(replace(loop, first=first, body=rest), self._at(mine, loop.var, end))
+
+    def _row(self, nodes: Sequence[Node], left: Loop | None) -> Woven:
+        """Pieces wait for the next block, but for what does not keep apart from them."""
+        out: list[Node] = []
+        for node in nodes:
+            if self._blocks(node):
+                made, left = self._weave(node, left)
+                out.append(made)
+                continue
+            if left is not None and not self._apart(node, left):
+                out.append(left)
+                left = None
+            out.append(node)
+        return Woven(Seq(tuple(out)), left)
+
+    def _block(self, stages: Stages, left: Loop | None) -> Woven:
+        """A block, with the pieces that are left between the steps of its sum, unless they do not keep apart."""
+        if left is None:
+            return Woven(Seq((*stages.first, stages.put)), stages.pieces)
+        if not self._apart(Seq(stages.first), left):
+            return Woven(Seq((left, *stages.first, stages.put)), stages.pieces)
+        between = self._between(stages.steps, left)
+        return Woven(Seq((*stages.first[:-1], *between, stages.put)), stages.pieces)
+
+    def _stages(self, node: Node) -> Stages | None:
+        """The stages of a block, where a node is one: they meet but in what the first one puts down."""
+        if id(node) not in self.found:
+            self.keep.append(node)
+            self.found[id(node)] = self._staged(leaves(node))
+        return self.found[id(node)]
+
+    def _staged(self, parts: Sequence[Node]) -> Stages | None:
+        if len(parts) < 2 or not isinstance(pieces := parts[-1], Loop) or leaves(pieces.exit):
             return None
-        straight = all(_plain(n) and (n.trip or 0) > 1 and not _loops(n.body) for n in (steps, after))
-        if not straight or leaves(steps.enter) or leaves(steps.exit) or leaves(after.exit):
-            return None
-        stages = Stages(tuple(n for n in before if n is not None), steps, after)
-        return stages if self._sums(steps) and self._apart(stages) else None
+        stages = Stages(tuple(parts[:-1]), pieces.enter, replace(pieces, enter=Seq()))
+        straight = not any(isinstance(n, Loop) for n in distinct(pieces.body))
+        known = all(_plain(n) and (n.trip or 0) > 1 for n in (pieces, *stages.steps))
+        bare = all(not leaves(n.enter) and not leaves(n.exit) for n in stages.steps)
+        whole = straight and known and bare and self._sums(stages)
+        return stages if whole and self._apart(Seq(stages.first), stages.pieces) else None
 
-    def _sums(self, steps: Loop) -> bool:
-        """Whether a loop's calls sum in cells with names."""
-        calls = (n for n in leaves(steps.body) if isinstance(n, Issue) and not n.is_move)
-        return any(self.flow.formal(c, o).role != "in" and o.place.memory in self.named for c in calls for o in c.operands)
+    def _sums(self, stages: Stages) -> bool:
+        """Whether the calls of the innermost loop over steps sum in cells with names, and nothing loops there."""
+        row = leaves(stages.steps[-1].body) if stages.steps else ()
+        calls = [n for n in row if isinstance(n, Issue)]
+        sums = (o for c in calls if not c.is_move for o in c.operands if self.flow.formal(c, o).role != "in")
+        return len(calls) == len(row) and any(o.place.memory in self.named for o in sums)
 
-    def _apart(self, stages: Stages) -> bool:
-        """Whether the pieces touch no cell and write no byte of what the first stage touches, nor the other way
-        round."""
-        first, after = Seq(stages.first), stages.after.body
-        if not self._cells(first).isdisjoint(self._cells(after)):
-            return False
-        mine, theirs = self.touches.of(first), self.touches.of(after)
-        return not any(t.writes for base in mine.keys() & theirs.keys() for t in (*mine[base], *theirs[base]))
+    def _apart(self, node: Node, pieces: Node) -> bool:
+        """Whether the pieces touch no cell and write no byte of what a node touches, nor the other way round."""
+        mine, theirs = self.touches.of(node), self.touches.of(pieces)
+        self.keep.extend((node, pieces))
+        meet = any(t.writes for base in mine.keys() & theirs.keys() for t in (*mine[base], *theirs[base]))
+        return not meet and self._cells(node).isdisjoint(self._cells(pieces))
 
-    def _cells(self, node: Node) -> set[object]:
+    def _cells(self, node: Node) -> set[tuple[str, int]]:
         calls = (n for n in distinct(node) if isinstance(n, Issue))
         return {cell for c in calls for o in c.operands if (cell := self.flow.cell(o)) is not None}
 
-    def _woven(self, loop: Loop, stages: Stages) -> Node | None:
-        """The loop with the stages of its iterations side by side, where the Approach wants it."""
-        steps, after, trip = stages.steps, stages.after, loop.trip or 0
-        groups = max(n for n in range(1, steps.trip + 1) if after.trip % n == 0)  # type: ignore[operator]
-        context = {
-            "loop": loop.axis or loop.var,
-            "iterations": trip,
-            "steps": steps.trip,
-            "pieces": after.trip,
-            "groups": groups,
-            "calls": len([n for n in leaves(after.body) if isinstance(n, Issue)]),
-        }
-        if groups < 2 or self.trace.choose(Choice("pipeline", (APART, WOVEN), context)) == APART:
-            return None
-        begin = loop.lo[0].expr
-        before = {loop.var: Affine.of(loop.var) - loop.step}
-        pieces = substituted(replace(after, enter=Seq()), before)
-        assert isinstance(pieces, Loop)
-        count = self._fresh(after)
-        body = Seq(tuple(self._between(steps, pieces, groups, count)))
-        last = substituted(replace(after, enter=Seq()), {loop.var: begin + loop.step * (trip - 1)})
-        return replace(
-            loop,
-            first=Seq((*stages.first, after.enter)),
-            body=Seq((*stages.before, body, after.enter)),
-            exit=Seq((*leaves(loop.exit), last)),
-        )
+    def _at(self, pieces: Loop, var: str, value: Affine) -> Loop:
+        """The pieces where a variable has a value."""
+        key = id(pieces), var, value
+        if key not in self.moved:
+            self.keep.append(pieces)
+            made = substituted(pieces, {var: value})
+            assert isinstance(made, Loop)
+            self.moved[key] = made
+        return self.moved[key]
 
-    def _between(self, steps: Loop, pieces: Loop, groups: int, count: str) -> Iterator[Node]:
-        """So many groups of steps and pieces, and the steps that are left; pieces are not."""
-        of_steps, of_pieces = (steps.trip or 0) // groups, (pieces.trip or 0) // groups
-        one = Seq((_part(steps, count, of_steps), _part(pieces, count, of_pieces)))
-        yield Loop(count, (Bound(Affine((), 0)),), (Bound(Affine((), groups)),), 1, one)
-        if groups * of_steps < (steps.trip or 0):
-            yield replace(steps, lo=(Bound(steps.lo[0].expr + steps.step * of_steps * groups),))
+    def _between(self, steps: Sequence[Loop], pieces: Loop) -> Iterator[Node]:
+        """The steps of a sum with pieces between: behind each iteration of the first so many loops over steps, of the
+        outermost of which some may be taken together. What does not come out even follows."""
+        depth, groups = _cut([n.trip or 1 for n in steps], pieces.trip or 1)
+        outer = steps[0]
+        together = (outer.trip or 1) // groups if depth == 1 else 1
+        levels = [self._grouped(outer, groups, together), *map(self._counted, steps[1:depth])]
+        places, number = 1, Affine((), 0)
+        for loop, index in levels:
+            places, number = places * (loop.trip or 1), number * (loop.trip or 1) + index
+        some = (pieces.trip or 1) // places
+        made: Node = Seq((levels[-1][0].body, _part(pieces, number * some, some)))
+        for loop, _ in reversed(levels):
+            made = replace(loop, body=made)
+        yield made
+        if places * some < (pieces.trip or 1):
+            yield _part(pieces, Affine((), places * some), (pieces.trip or 1) - places * some)
+        if groups * together < (outer.trip or 1):
+            yield _part(outer, Affine((), groups * together), (outer.trip or 1) - groups * together)
+
+    def _grouped(self, loop: Loop, groups: int, together: int) -> tuple[Loop, Affine]:
+        """A loop over so many groups of iterations that are together, and their number."""
+        if together == 1:
+            counted, index = self._counted(loop)
+            return replace(counted, hi=(Bound(counted.lo[0].expr + groups),)), index
+        count = self._fresh(loop)
+        ends = (Bound(Affine((), 0)),), (Bound(Affine((), groups)),)
+        return Loop(count, *ends, 1, _part(loop, Affine.of(count, together), together)), Affine.of(count)
+
+    def _counted(self, loop: Loop) -> tuple[Loop, Affine]:
+        """A loop the iterations of which are counted, and their number in terms of its variable."""
+        if loop.step == 1:
+            return loop, Affine.of(loop.var) - loop.lo[0].expr
+        count = self._fresh(loop)
+        body = substituted(loop.body, {loop.var: loop.lo[0].expr + Affine.of(count, loop.step)})
+        ends = (Bound(Affine((), 0)),), (Bound(Affine((), loop.trip or 0)),)
+        return Loop(count, *ends, 1, body), Affine.of(count)
 
     def _fresh(self, loop: Loop) -> str:
         """A name that no variable has."""
@@ -138,19 +242,29 @@ class _Pipelining:
         return name
 
 
-def _part(loop: Loop, count: str, size: int) -> Node:
-    """Of the iterations of a loop ``size`` from the one on that is ``size * count``."""
-    begin = loop.lo[0].expr + Affine.of(count, loop.step * size)
+def _cut(trips: Sequence[int], pieces: int) -> tuple[int, int]:
+    """Behind the iterations of how many loops over steps, and of how many groups of the outermost one's, pieces are
+    made: so that the most in a row are as few as can be, and they are spread as far as can be."""
+    ways = [(depth, groups) for depth in range(1, len(trips) + 1)
+            for groups in range(1, min(trips[0], pieces // prod(trips[1:depth])) + 1)]  # fmt: skip
+
+    def most(way: tuple[int, int]) -> tuple[int, int]:
+        depth, groups = way
+        places = groups * prod(trips[1:depth])
+        return pieces // places + pieces % places, depth
+
+    return min(ways, key=lambda way: (*most(way), -way[1]))
+
+
+def _part(loop: Loop, begin: Affine, size: int) -> Node:
+    """Of the iterations of a loop ``size`` from the one on that has the number ``begin``."""
+    start = loop.lo[0].expr + begin * loop.step
     if size == 1:
-        return substituted(loop.body, {loop.var: begin})
-    return replace(loop, lo=(Bound(begin),), hi=(Bound(begin + loop.step * size),), enter=Seq(), exit=Seq())
+        return substituted(loop.body, {loop.var: start})
+    return replace(loop, lo=(Bound(start),), hi=(Bound(start + loop.step * size),))
 
 
 def _plain(loop: Loop) -> bool:
-    """Whether all iterations are alike, and come one after the other."""
+    """Whether all iterations are alike, come one after the other, and begin and end at one place."""
     bounds = len(loop.lo) == len(loop.hi) == 1 and loop.lo[0].div == loop.hi[0].div == 1
     return bounds and loop.deal is None and loop.serpentine is None and loop.first is None and loop.last is None
-
-
-def _loops(node: Node) -> bool:
-    return any(isinstance(n, Loop) for n in distinct(node))

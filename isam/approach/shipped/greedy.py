@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from isam.system.graph import System
 
 SWOLLEN = 4  # times the room of the constants that it is made of, up to which a temporary is made when they are bound
+CHAINED = 8  # blocks, up to which what the last of them leaves is made in the next iteration around
 TRIFLE = 1 / 64  # of the time of all sweeps
 INEXACT = 2.0  # what a less exact variant's time is multiplied with
 
@@ -192,8 +193,9 @@ class Greedy(Approach):
         return choice.options[-1]
 
     def pipeline(self, choice: Choice) -> Any:
-        """Woven: what takes the sum up has units of its own, and waits for nothing of the next one."""
-        return choice.options[-1]
+        """Woven: what takes the sum up has units of its own, and waits for nothing of the next one. Loops around are,
+        where an iteration has so few blocks that those which begin and end it count."""
+        return choice.options[choice.context["blocks"] < CHAINED]
 
     def serpentine(self, choice: Choice) -> Any:
         """Back and forth, where a cache holds at least half of what is gone through, but is slower than the
