@@ -280,8 +280,8 @@ QUESTIONS: tuple[Question, ...] = (
             "loop": "its axis",
             "iterations": "how many it has",
             "blocks": "in one of them, one after the other without what is left of one being made before the next",
-            "steps": "of the sum of a block, where an iteration is one",
-            "pieces": "in which what becomes of it is made, where an iteration is a block",
+            "steps": "of the sum of a block, where an iteration is one; else 0",
+            "pieces": "in which what becomes of it is made; else 0",
         },
         note="`one after the other`, then `woven`. Asked where the machine has caches, one unit is given everything, "
         "and a sum is in cells that have names, which the pieces do not touch; of inner loops first, and of the next "

@@ -29,13 +29,18 @@ class _Substituted:
         return got
 
     def _inner(self, node: Node) -> Node:
-        made = mapped(node, self.node)
-        if not isinstance(made, Loop):
-            return made
-        if made.serpentine is not None and made.serpentine.var in self.values:
-            raise ValueError(f"loop {made.var} turns by {made.serpentine.var}")
-        lo, hi = tuple(map(self._bound, made.lo)), tuple(map(self._bound, made.hi))
-        return made if (lo, hi) == (made.lo, made.hi) else replace(made, lo=lo, hi=hi)
+        if not isinstance(node, Loop):
+            return mapped(node, self.node)
+        if node.serpentine is not None and node.serpentine.var in self.values:
+            raise ValueError(f"loop {node.var} turns by {node.serpentine.var}")
+        mine = self.values.keys() - {node.var}  # what the loop says its variable is holds inside
+        inside = self if len(mine) == len(self.values) else _Substituted({v: self.values[v] for v in mine})
+        around, within = {"enter": node.enter, "exit": node.exit}, {"first": node.first, "last": node.last}
+        parts = {n: self.node(p) for n, p in around.items()}
+        parts |= {n: p and inside.node(p) for n, p in within.items()} | {"body": inside.node(node.body)}
+        ends = {"lo": tuple(map(self._bound, node.lo)), "hi": tuple(map(self._bound, node.hi))}
+        same = all(getattr(node, n) is p for n, p in parts.items()) and (ends["lo"], ends["hi"]) == (node.lo, node.hi)
+        return node if same else replace(node, **parts, **ends)
 
     def _bound(self, bound: Bound) -> Bound:
         return Bound(bound.expr.substitute(self.values), bound.div)

@@ -37,21 +37,26 @@ def with_pipelining(schedule: Schedule, trace: Trace) -> Schedule:
 
 
 class Stages(NamedTuple):
-    """A block in two: what begins a sum and the loop over its steps (``first``), what puts it down (``put``), and the
-    loop that takes it up, ``pieces``."""
+    """A block in two: what makes a sum (``first``), what puts it down (``put``), and the loop that takes it up,
+    ``pieces``."""
 
     first: tuple[Node, ...]
     put: Node
     pieces: Loop
 
     @property
+    def at(self) -> int:
+        """Where in the first stage the steps of the sum are, but for those that are left over; -1: nowhere."""
+        return max((n for n, part in enumerate(self.first) if isinstance(part, Loop)), default=-1)
+
+    @property
     def steps(self) -> list[Loop]:
         """The loops over the steps of the sum, outermost first, each but the last with nothing but the next in it."""
         out: list[Loop] = []
-        node = self.first[-1]
-        while isinstance(node, Loop):
+        inside: Sequence[Node] = self.first[self.at : self.at + 1] if self.at >= 0 else ()
+        while len(inside) == 1 and isinstance(node := inside[0], Loop):
             out.append(node)
-            node = next(iter(leaves(node.body))) if len(leaves(node.body)) == 1 else node.body
+            inside = leaves(node.body)
         return out
 
 
@@ -60,6 +65,19 @@ class Woven(NamedTuple):
 
     node: Node
     left: Loop | None
+
+
+class Count(NamedTuple):
+    """Iterations of a loop counted from ``begin`` on by a variable, which may be the loop's own; their ``number``."""
+
+    var: str
+    begin: Affine
+    number: Affine
+
+    def loop(self, of: Loop, trip: int, body: Node) -> Loop:
+        """A loop over the first so many iterations."""
+        body = body if self.var == of.var else substituted(body, {of.var: of.lo[0].expr + self.number * of.step})
+        return Loop(self.var, (Bound(self.begin),), (Bound(self.begin + trip),), 1, body)
 
 
 class _Pipelining:
@@ -103,9 +121,14 @@ class _Pipelining:
         inside = self._inside(loop.body) if _plain(loop) and (loop.trip or 0) > 1 else 0
         if not inside:
             return 0
-        context = {"loop": loop.axis or loop.var, "iterations": loop.trip, "blocks": inside}
-        if stages := self._stages(loop.body):
-            context |= {"steps": prod(n.trip or 1 for n in stages.steps), "pieces": stages.pieces.trip}
+        stages = self._stages(loop.body)
+        context = {
+            "loop": loop.axis or loop.var,
+            "iterations": loop.trip,
+            "blocks": inside,
+            "steps": prod(n.trip or 1 for n in stages.steps) if stages else 0,
+            "pieces": stages.pieces.trip if stages else 0,
+        }
         wanted = self.trace.choose(Choice("pipeline", (APART, WOVEN), context)) == WOVEN
         return inside * (loop.trip or 0) if wanted else 0
 
@@ -149,8 +172,8 @@ class _Pipelining:
             return Woven(Seq((*stages.first, stages.put)), stages.pieces)
         if not self._apart(Seq(stages.first), left):
             return Woven(Seq((left, *stages.first, stages.put)), stages.pieces)
-        between = self._between(stages.steps, left)
-        return Woven(Seq((*stages.first[:-1], *between, stages.put)), stages.pieces)
+        at, between = stages.at, self._between(stages.steps, left)
+        return Woven(Seq((*stages.first[:at], *between, *stages.first[at + 1 :], stages.put)), stages.pieces)
 
     def _stages(self, node: Node) -> Stages | None:
         """The stages of a block, where a node is one: they meet but in what the first one puts down."""
@@ -166,8 +189,13 @@ class _Pipelining:
         straight = not any(isinstance(n, Loop) for n in distinct(pieces.body))
         known = all(_plain(n) and (n.trip or 0) > 1 for n in (pieces, *stages.steps))
         bare = all(not leaves(n.enter) and not leaves(n.exit) for n in stages.steps)
-        whole = straight and known and bare and self._sums(stages)
+        whole = straight and known and bare and self._sums(stages) and self._lets_go(stages.pieces)
         return stages if whole and self._apart(Seq(stages.first), stages.pieces) else None
+
+    def _lets_go(self, pieces: Loop) -> bool:
+        """Whether pieces read nothing that they write: sums that go on from block to block stay in their order."""
+        found = self.touches.of(pieces).values()
+        return all(len({t.writes for t in touches}) == 1 for touches in found)
 
     def _sums(self, stages: Stages) -> bool:
         """Whether the calls of the innermost loop over steps sum in cells with names, and nothing loops there."""
@@ -201,39 +229,30 @@ class _Pipelining:
         """The steps of a sum with pieces between: behind each iteration of the first so many loops over steps, of the
         outermost of which some may be taken together. What does not come out even follows."""
         depth, groups = _cut([n.trip or 1 for n in steps], pieces.trip or 1)
-        outer = steps[0]
+        outer, all_pieces = steps[0], pieces.trip or 1
         together = (outer.trip or 1) // groups if depth == 1 else 1
-        levels = [self._grouped(outer, groups, together), *map(self._counted, steps[1:depth])]
-        places, number = 1, Affine((), 0)
-        for loop, index in levels:
-            places, number = places * (loop.trip or 1), number * (loop.trip or 1) + index
-        some = (pieces.trip or 1) // places
-        made: Node = Seq((levels[-1][0].body, _part(pieces, number * some, some)))
-        for loop, _ in reversed(levels):
-            made = replace(loop, body=made)
+        counts = [self._count(n, together if n is outer else 1) for n in steps[:depth]]
+        trips = [groups, *(n.trip or 1 for n in steps[1:depth])]
+        number = Affine((), 0)
+        for count, trip in zip(counts, trips, strict=True):
+            number = number * trip + count.number
+        some = all_pieces // prod(trips)
+        made = steps[depth - 1].body if together == 1 else _part(outer, counts[0].number * together, together)
+        made = Seq((made, _part(pieces, number * some, some)))
+        for loop, count, trip in reversed([*zip(steps, counts, trips, strict=False)]):
+            made = count.loop(loop, trip, made)
         yield made
-        if places * some < (pieces.trip or 1):
-            yield _part(pieces, Affine((), places * some), (pieces.trip or 1) - places * some)
+        if prod(trips) * some < all_pieces:
+            yield _part(pieces, Affine((), prod(trips) * some), all_pieces - prod(trips) * some)
         if groups * together < (outer.trip or 1):
             yield _part(outer, Affine((), groups * together), (outer.trip or 1) - groups * together)
 
-    def _grouped(self, loop: Loop, groups: int, together: int) -> tuple[Loop, Affine]:
-        """A loop over so many groups of iterations that are together, and their number."""
-        if together == 1:
-            counted, index = self._counted(loop)
-            return replace(counted, hi=(Bound(counted.lo[0].expr + groups),)), index
-        count = self._fresh(loop)
-        ends = (Bound(Affine((), 0)),), (Bound(Affine((), groups)),)
-        return Loop(count, *ends, 1, _part(loop, Affine.of(count, together), together)), Affine.of(count)
-
-    def _counted(self, loop: Loop) -> tuple[Loop, Affine]:
-        """A loop the iterations of which are counted, and their number in terms of its variable."""
-        if loop.step == 1:
-            return loop, Affine.of(loop.var) - loop.lo[0].expr
-        count = self._fresh(loop)
-        body = substituted(loop.body, {loop.var: loop.lo[0].expr + Affine.of(count, loop.step)})
-        ends = (Bound(Affine((), 0)),), (Bound(Affine((), loop.trip or 0)),)
-        return Loop(count, *ends, 1, body), Affine.of(count)
+    def _count(self, loop: Loop, together: int) -> Count:
+        """How iterations of a loop are counted, so many of which are together."""
+        if loop.step == together == 1:
+            return Count(loop.var, loop.lo[0].expr, Affine.of(loop.var) - loop.lo[0].expr)
+        name = self._fresh(loop)
+        return Count(name, Affine((), 0), Affine.of(name))
 
     def _fresh(self, loop: Loop) -> str:
         """A name that no variable has."""

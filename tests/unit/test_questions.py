@@ -19,7 +19,14 @@ from isam.system.load import load_system
 from tests.corpus import CASES
 from tests.pipeline import compiled, simulated
 from tests.systems.test_serpentine import CELL, NARROW
-from tests.unit.scheduler import test_agree, test_in_a_row, test_in_blocks, test_near_homes, test_streaming
+from tests.unit.scheduler import (
+    test_agree,
+    test_in_a_row,
+    test_in_blocks,
+    test_near_homes,
+    test_pipelining,
+    test_streaming,
+)
 from tests.unit.scheduler.test_boxes import USUAL
 from tests.unit.scheduler.test_interchange import RUNNING
 
@@ -88,6 +95,8 @@ def asked() -> list[Choice]:
     compiled(parse_kernel(RUNNING.replace("{T}", "f32")), {"M": 16, "N": 4}, simulated("host-avx512"), curious)
     compiled(parse_kernel(USUAL), {"H": 3, "W": 4, "C": 2, "K": 16}, simulated("host-avx512"), curious)
     compiled(test_streaming.PRODUCT, test_streaming.STRIP, simulated("sapphire-rapids"), curious)
+    compiled(test_pipelining.kernel(*test_pipelining.SMALL[0][:2]), test_pipelining.SMALL[0][2],
+             simulated("sapphire-rapids"), curious)  # fmt: skip
     for kernel, sizes, machine in SECOND.values():
         compiled(kernel, sizes, machine, curious)
     trying = Trying()

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from isam.scheduler.nests import Nest
     from isam.system.graph import System
 
-PASSED = 4  # times the nearest cache: less is quickly read again, and leaves others free to share loops (measured)
 SUMMED = 4  # calls that a sum takes, from which on its result may go through main memory
 
 
@@ -98,18 +97,17 @@ def spills(kernel: Kernel, system: System, nests: Sequence[Nest]) -> bool:
     return 0 < near_cache(system) < max(size, default=0)
 
 
-def passes(kernel: Kernel, system: System, nest: Nest, group: list[Nest]) -> bool:
+def passes(system: System, nest: Nest, group: list[Nest]) -> bool:
     """Whether what a nest and others that take calls of another size hand on lies in a memory between them in any case,
-    since their operands are in none that both have, and, kept whole, is several times what the nearest cache holds.
-    Calls of one take whole parts of the other's."""
+    since their operands are in none that both have: block by block it is near, and is taken up while the next block is
+    made. Calls of one take whole parts of the other's."""
 
     def aligned(n: Nest) -> bool:
         units = [(n.unit(a), nest.unit(a)) for a in n.axes if a in nest.extents]
         return all(max(u) % min(u) == 0 for u in units)
 
     handed = {n.number: {u.buffer for u in n.uses} & {u.buffer for u in nest.uses} for n in group}
-    sizes = [kernel.buffer(b).bytes or 0 for buffers in handed.values() for b in buffers if not is_literal(b)]
-    if not system.caches or max(sizes, default=0) <= PASSED * system.caches[0].capacity:
+    if not system.caches:
         return False
     unlike = [n for n in group if any(n.unit(a) != nest.unit(a) for a in n.axes if a in nest.extents)]
     apart = all(homes(n, b).isdisjoint(homes(nest, b)) for n in unlike for b in handed[n.number])

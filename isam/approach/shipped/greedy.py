@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 SWOLLEN = 4  # times the room of the constants that it is made of, up to which a temporary is made when they are bound
 CHAINED = 8  # blocks, up to which what the last of them leaves is made in the next iteration around
+STEPS = 8  # of a sum by each piece of what becomes of it, up to which these are made between them (measured)
 TRIFLE = 1 / 64  # of the time of all sweeps
 INEXACT = 2.0  # what a less exact variant's time is multiplied with
 
@@ -161,7 +162,7 @@ class Greedy(Approach):
         kernel, group, nest = c["_kernel"], c["_group"], c["_nest"]
         if not c["past"] and swells(kernel, nest, group):
             return True
-        return spills(kernel, c["_system"], [*group, nest]) or passes(kernel, c["_system"], nest, group)
+        return spills(kernel, c["_system"], [*group, nest]) or passes(c["_system"], nest, group)
 
     def prefetch(self, choice: Choice) -> Any:
         """Rows, where all that the loop goes through does not stay in the last cache: the nearest that holds two
@@ -193,9 +194,12 @@ class Greedy(Approach):
         return choice.options[-1]
 
     def pipeline(self, choice: Choice) -> Any:
-        """Woven: what takes the sum up has units of its own, and waits for nothing of the next one. Loops around are,
-        where an iteration has so few blocks that those which begin and end it count."""
-        return choice.options[choice.context["blocks"] < CHAINED]
+        """Woven: what takes the sum up has units of its own, and waits for nothing of the next one. Not so where it
+        is little beside the sum, whose rows it drives from the nearest cache; loops around are where an iteration has
+        so few blocks that those which begin and end it count."""
+        c = choice.context
+        little = c["steps"] > STEPS * c["pieces"]
+        return choice.options[c["blocks"] < CHAINED and not little]
 
     def serpentine(self, choice: Choice) -> Any:
         """Back and forth, where a cache holds at least half of what is gone through, but is slower than the
