@@ -1,6 +1,6 @@
 """What it is worth that an Approach decides as it does.
 
-    python -m benchmarks.choices serpentine|blocks|steps|stream|upfront [--group NAME ...] [--shape NAME ...]
+    python -m benchmarks.choices serpentine|blocks|steps|stream|upfront|pipeline [--group NAME ...] [--shape NAME ...]
                                 [--rounds N] [--seconds S]
 
 ``serpentine``: loops go back and forth where a cache keeps part of what they go through; else all go forth. ``blocks``:
@@ -71,8 +71,9 @@ def streams(schedule: Schedule) -> bool:
     return any(isinstance(n, Issue) and n.instruction in others for n in distinct(schedule.call))
 
 
-def upfront(schedule: Schedule) -> bool:
-    return any(d.point == "upfront" and d.chosen for d in schedule.trace.decisions)
+def decided(point: str) -> Callable[[Schedule], bool]:
+    """Whether the Approach took another option than the first at a point."""
+    return lambda schedule: any(d.point == point and d.chosen for d in schedule.trace.decisions)
 
 
 def in_blocks(schedule: Schedule) -> bool:
@@ -85,7 +86,8 @@ DECISIONS = {
     "blocks": Decision(Without("prefetch", over_blocks), asks, ("deepbench", "resnet50", "blocks", "gru", "gru-bf16")),
     "steps": Decision(Without("variant"), in_blocks, ("gru", "gru-bf16")),
     "stream": Decision(Without("stream"), streams, TILES),
-    "upfront": Decision(Without("upfront"), upfront, TILES),
+    "upfront": Decision(Without("upfront"), decided("upfront"), TILES),
+    "pipeline": Decision(Without("pipeline"), decided("pipeline"), TILES),
 }
 
 

@@ -36,13 +36,16 @@ def with_pipelining(schedule: Schedule, trace: Trace) -> Schedule:
     return schedule if call is schedule.call else replace(schedule, call=call)
 
 
+Pieces = tuple[Node, ...]  # the first is a loop
+
+
 class Stages(NamedTuple):
-    """A block in two: what makes a sum (``first``), what puts it down (``put``), and the loop that takes it up,
-    ``pieces``."""
+    """A block in two: what makes a sum (``first``), what puts it down (``put``), and what takes it up: a loop over
+    ``pieces``, and those that are left over."""
 
     first: tuple[Node, ...]
     put: Node
-    pieces: Loop
+    pieces: Pieces
 
     @property
     def at(self) -> int:
@@ -64,7 +67,7 @@ class Woven(NamedTuple):
     """A node, and the pieces that it has left to be made."""
 
     node: Node
-    left: Loop | None
+    left: Pieces
 
 
 class Count(NamedTuple):
@@ -88,8 +91,8 @@ class _Pipelining:
         self.done: dict[int, Node] = {}
         self.found: dict[int, Stages | None] = {}
         self.wanted: dict[int, int] = {}
-        self.woven: dict[tuple[int, int], Woven] = {}
-        self.moved: dict[tuple[int, str, Affine], Loop] = {}
+        self.woven: dict[tuple[int, ...], Woven] = {}
+        self.moved: dict[tuple[int, str, Affine], Node] = {}
         self.keep: list[Node] = []  # ids stay valid while their nodes live
 
     def node(self, node: Node) -> Node:
@@ -98,8 +101,8 @@ class _Pipelining:
             return node
         if id(node) not in self.done:
             if isinstance(node, Loop) and self._blocks(node):
-                made, left = self._weave(node, None)
-                self.done[id(node)] = Seq((made,) if left is None else (made, left))
+                made, left = self._weave(node, ())
+                self.done[id(node)] = Seq((made, *left))
             else:
                 self.done[id(node)] = mapped(node, self.node)
         return self.done[id(node)]
@@ -127,16 +130,16 @@ class _Pipelining:
             "iterations": loop.trip,
             "blocks": inside,
             "steps": prod(n.trip or 1 for n in stages.steps) if stages else 0,
-            "pieces": stages.pieces.trip if stages else 0,
+            "pieces": _over(stages.pieces).trip if stages else 0,
         }
         wanted = self.trace.choose(Choice("pipeline", (APART, WOVEN), context)) == WOVEN
         return inside * (loop.trip or 0) if wanted else 0
 
-    def _weave(self, node: Node, left: Loop | None) -> Woven:
-        """A node that has blocks, in the first of which the pieces are made that are ``left``, if any."""
-        key = id(node), id(left)
+    def _weave(self, node: Node, left: Pieces) -> Woven:
+        """A node that has blocks, in the first of which the pieces are made that are ``left``."""
+        key = tuple(map(id, (node, *left)))
         if key not in self.woven:
-            self.keep.extend(n for n in (node, left) if n is not None)
+            self.keep.extend((node, *left))
             if isinstance(node, Loop):
                 self.woven[key] = self._loop(node, left)
             else:
@@ -144,15 +147,14 @@ class _Pipelining:
                 self.woven[key] = self._row(leaves(node), left) if stages is None else self._block(stages, left)
         return self.woven[key]
 
-    def _loop(self, loop: Loop, left: Loop | None) -> Woven:
+    def _loop(self, loop: Loop, left: Pieces) -> Woven:
         """The first iteration makes what is left before the loop, each other one what the one before has left."""
         first, mine = self._weave(loop.body, left)
-        assert mine is not None
         rest, _ = self._weave(loop.body, self._at(mine, loop.var, Affine.of(loop.var) - loop.step))
         end = loop.lo[0].expr + loop.step * ((loop.trip or 0) - 1)
-        return Woven(replace(loop, first=first, body=rest), self._at(mine, loop.var, end))
+        return Woven(replace(loop, first=None if first is rest else first, body=rest), self._at(mine, loop.var, end))
 
-    def _row(self, nodes: Sequence[Node], left: Loop | None) -> Woven:
+    def _row(self, nodes: Sequence[Node], left: Pieces) -> Woven:
         """Pieces wait for the next block, but for what does not keep apart from them."""
         out: list[Node] = []
         for node in nodes:
@@ -160,18 +162,16 @@ class _Pipelining:
                 made, left = self._weave(node, left)
                 out.append(made)
                 continue
-            if left is not None and not self._apart(node, left):
-                out.append(left)
-                left = None
+            if left and not self._apart((node,), left):
+                out.extend(left)
+                left = ()
             out.append(node)
         return Woven(Seq(tuple(out)), left)
 
-    def _block(self, stages: Stages, left: Loop | None) -> Woven:
+    def _block(self, stages: Stages, left: Pieces) -> Woven:
         """A block, with the pieces that are left between the steps of its sum, unless they do not keep apart."""
-        if left is None:
-            return Woven(Seq((*stages.first, stages.put)), stages.pieces)
-        if not self._apart(Seq(stages.first), left):
-            return Woven(Seq((left, *stages.first, stages.put)), stages.pieces)
+        if not left or not self._apart(stages.first, left):
+            return Woven(Seq((*left, *stages.first, stages.put)), stages.pieces)
         at, between = stages.at, self._between(stages.steps, left)
         return Woven(Seq((*stages.first[:at], *between, *stages.first[at + 1 :], stages.put)), stages.pieces)
 
@@ -183,18 +183,24 @@ class _Pipelining:
         return self.found[id(node)]
 
     def _staged(self, parts: Sequence[Node]) -> Stages | None:
-        if len(parts) < 2 or not isinstance(pieces := parts[-1], Loop) or leaves(pieces.exit):
+        end = max((n + 1 for n, part in enumerate(parts) if self._by_name(part)), default=len(parts))
+        if end == len(parts) or not isinstance(over := parts[end], Loop) or leaves(over.exit):
             return None
-        stages = Stages(tuple(parts[:-1]), pieces.enter, replace(pieces, enter=Seq()))
-        straight = not any(isinstance(n, Loop) for n in distinct(pieces.body))
-        known = all(_plain(n) and (n.trip or 0) > 1 for n in (pieces, *stages.steps))
+        stages = Stages(tuple(parts[:end]), over.enter, (replace(over, enter=Seq()), *parts[end + 1 :]))
+        known = all(_plain(n) and (n.trip or 0) > 1 for n in (over, *stages.steps))
         bare = all(not leaves(n.enter) and not leaves(n.exit) for n in stages.steps)
-        whole = straight and known and bare and self._sums(stages) and self._lets_go(stages.pieces)
-        return stages if whole and self._apart(Seq(stages.first), stages.pieces) else None
+        whole = known and bare and self._sums(stages) and self._lets_go(stages.pieces)
+        return stages if whole and self._apart(stages.first, stages.pieces) else None
 
-    def _lets_go(self, pieces: Loop) -> bool:
+    def _by_name(self, part: Node) -> bool:
+        """Whether a part, a loop in its iterations, touches cells with names."""
+        self.keep.append(part)
+        inside = part.body if isinstance(part, Loop) else part
+        return any(base.memory in self.named for base in self.touches.of(inside))
+
+    def _lets_go(self, pieces: Pieces) -> bool:
         """Whether pieces read nothing that they write: sums that go on from block to block stay in their order."""
-        found = self.touches.of(pieces).values()
+        found = self.touches.of(Seq(pieces)).values()
         return all(len({t.writes for t in touches}) == 1 for touches in found)
 
     def _sums(self, stages: Stages) -> bool:
@@ -204,30 +210,33 @@ class _Pipelining:
         sums = (o for c in calls if not c.is_move for o in c.operands if self.flow.formal(c, o).role != "in")
         return len(calls) == len(row) and any(o.place.memory in self.named for o in sums)
 
-    def _apart(self, node: Node, pieces: Node) -> bool:
-        """Whether the pieces touch no cell and write no byte of what a node touches, nor the other way round."""
-        mine, theirs = self.touches.of(node), self.touches.of(pieces)
-        self.keep.extend((node, pieces))
+    def _apart(self, nodes: Sequence[Node], pieces: Pieces) -> bool:
+        """Whether the pieces touch no cell and write no byte of what nodes touch, nor the other way round."""
+        node, others = Seq(tuple(nodes)), Seq(pieces)
+        self.keep.extend((node, others))
+        mine, theirs = self.touches.of(node), self.touches.of(others)
         meet = any(t.writes for base in mine.keys() & theirs.keys() for t in (*mine[base], *theirs[base]))
-        return not meet and self._cells(node).isdisjoint(self._cells(pieces))
+        return not meet and self._cells(node).isdisjoint(self._cells(others))
 
     def _cells(self, node: Node) -> set[tuple[str, int]]:
         calls = (n for n in distinct(node) if isinstance(n, Issue))
         return {cell for c in calls for o in c.operands if (cell := self.flow.cell(o)) is not None}
 
-    def _at(self, pieces: Loop, var: str, value: Affine) -> Loop:
+    def _at(self, pieces: Pieces, var: str, value: Affine) -> Pieces:
         """The pieces where a variable has a value."""
-        key = id(pieces), var, value
+        return tuple(self._moved(n, var, value) for n in pieces)
+
+    def _moved(self, node: Node, var: str, value: Affine) -> Node:
+        key = id(node), var, value
         if key not in self.moved:
-            self.keep.append(pieces)
-            made = substituted(pieces, {var: value})
-            assert isinstance(made, Loop)
-            self.moved[key] = made
+            self.keep.append(node)
+            self.moved[key] = substituted(node, {var: value})
         return self.moved[key]
 
-    def _between(self, steps: Sequence[Loop], pieces: Loop) -> Iterator[Node]:
+    def _between(self, steps: Sequence[Loop], left: Pieces) -> Iterator[Node]:
         """The steps of a sum with pieces between: behind each iteration of the first so many loops over steps, of the
         outermost of which some may be taken together. What does not come out even follows."""
+        pieces = _over(left)
         depth, groups = _cut([n.trip or 1 for n in steps], pieces.trip or 1)
         outer, all_pieces = steps[0], pieces.trip or 1
         together = (outer.trip or 1) // groups if depth == 1 else 1
@@ -244,6 +253,7 @@ class _Pipelining:
         yield made
         if prod(trips) * some < all_pieces:
             yield _part(pieces, Affine((), prod(trips) * some), all_pieces - prod(trips) * some)
+        yield from left[1:]
         if groups * together < (outer.trip or 1):
             yield _part(outer, Affine((), groups * together), (outer.trip or 1) - groups * together)
 
@@ -273,6 +283,13 @@ def _cut(trips: Sequence[int], pieces: int) -> tuple[int, int]:
         return pieces // places + pieces % places, depth
 
     return min(ways, key=lambda way: (*most(way), -way[1]))
+
+
+def _over(pieces: Pieces) -> Loop:
+    """The loop over pieces."""
+    loop = pieces[0]
+    assert isinstance(loop, Loop)
+    return loop
 
 
 def _part(loop: Loop, begin: Affine, size: int) -> Node:
