@@ -307,6 +307,13 @@ class Schedule:
         resolved = self.system.backend == "llvm" or all(self.system.units[u].hazards == "resolved" for u in units)
         return not dealt and len({self.system.stream_of(u) for u in units}) < 2 and resolved
 
+    @once
+    def named(self) -> frozenset[str]:
+        """The machine's memories with named cells (``System.named``), where one unit is given all calls: in the order
+        of the tree, they start there."""
+        units = {n.unit for n in distinct(self.call) if isinstance(n, Issue)}
+        return self.system.named if len(units) < 2 else frozenset()
+
     def __str__(self) -> str:
         from isam.schedule.text import print_schedule
 

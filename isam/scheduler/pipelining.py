@@ -20,7 +20,6 @@ from isam.schedule.liveness import Flow
 from isam.schedule.substituted import substituted
 from isam.schedule.touches import Touches
 from isam.schedule.tree import Bound, Issue, Loop, Node, Schedule, Seq, distinct, leaves, mapped
-from isam.system.graph import MANAGED
 
 APART, WOVEN = "one after the other", "woven"
 
@@ -28,11 +27,9 @@ APART, WOVEN = "one after the other", "woven"
 def with_pipelining(schedule: Schedule, trace: Trace) -> Schedule:
     """The schedule with what becomes of a block's sum between the steps of the next one's, where a machine with caches
     names the cells of sums, one unit is given everything, and the Approach wants it."""
-    units = {n.unit for n in distinct(schedule.call) if isinstance(n, Issue)}
-    named = {m.name for m in schedule.system.memories.values() if m.kind == MANAGED and m.cells is not None}
-    if not schedule.system.caches or len(units) > 1 or not named:
+    if not schedule.named():
         return schedule
-    call = _Pipelining(schedule, trace, named).node(schedule.call)
+    call = _Pipelining(schedule, trace).node(schedule.call)
     return schedule if call is schedule.call else replace(schedule, call=call)
 
 
@@ -84,8 +81,8 @@ class Count(NamedTuple):
 
 
 class _Pipelining:
-    def __init__(self, schedule: Schedule, trace: Trace, named: set[str]):
-        self.schedule, self.trace, self.named = schedule, trace, named
+    def __init__(self, schedule: Schedule, trace: Trace):
+        self.trace, self.named = trace, schedule.named()
         self.touches, self.flow = Touches(schedule), Flow(schedule)
         self.names = {n.var for n in distinct(schedule.call) if isinstance(n, Loop)}
         self.done: dict[int, Node] = {}

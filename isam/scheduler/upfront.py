@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from isam.approach.choice import Choice, Trace
-from isam.schedule.tree import Issue, Node, Schedule, Seq, distinct, leaves, mapped
-from isam.system.graph import MANAGED
+from isam.schedule.tree import Issue, Node, Schedule, Seq, leaves, mapped
 
 LATE, EARLY = "as they are wanted", "before the calls"
 
@@ -20,8 +19,7 @@ LATE, EARLY = "as they are wanted", "before the calls"
 def with_moves_upfront(schedule: Schedule, trace: Trace) -> Schedule:
     """The schedule with moves before the calls of their block, where a machine with caches names the cells they go to,
     one unit is given everything, and the Approach wants it."""
-    units = {n.unit for n in distinct(schedule.call) if isinstance(n, Issue)}
-    if not schedule.system.caches or len(units) > 1:
+    if not schedule.named():
         return schedule
     call = _Upfront(schedule, trace).node(schedule.call)
     return schedule if call is schedule.call else replace(schedule, call=call)
@@ -29,8 +27,7 @@ def with_moves_upfront(schedule: Schedule, trace: Trace) -> Schedule:
 
 class _Upfront:
     def __init__(self, schedule: Schedule, trace: Trace):
-        self.schedule, self.trace = schedule, trace
-        self.named = {m.name for m in schedule.system.memories.values() if m.kind == MANAGED and m.cells is not None}
+        self.trace, self.named = trace, schedule.named()
         self.done: dict[int, Node] = {}
 
     def node(self, node: Node) -> Node:

@@ -184,6 +184,13 @@ class System:
         return frozenset((m.source, m.target, m.by, m.issuer) for m in self.moves)
 
     @cached_property
+    def named(self) -> frozenset[str]:
+        """Memories with cells that have names, where caches lie before main memory: a core starts what it is told to do
+        in them in the order in which it is told, and looks only so far ahead."""
+        cells = (m.name for m in self.memories.values() if m.kind == MANAGED and m.cells is not None)
+        return frozenset(cells if self.caches else ())
+
+    @cached_property
     def streaming(self) -> dict[str, str]:
         """By the name of an instruction that moves: the one that does the same and makes nothing stay in the nearest
         cache."""

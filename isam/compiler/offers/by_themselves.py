@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from isam.ir.kernel import Kernel, Literal
 from isam.ir.mapping import Cover, Mapping
-from isam.system.graph import MANAGED
 
 if TYPE_CHECKING:
     from isam.compiler.offers.subject import Steps, Subject
@@ -34,8 +33,7 @@ def by_themselves(of: Subject) -> Iterator[Steps]:
 
 def brought(of: Subject) -> frozenset[str]:
     """Buffers that are summed up in cells with names next to a unit, behind caches, and begin elsewhere."""
-    system = of.system
-    cells = {m.name for m in system.memories.values() if m.kind == MANAGED and m.cells is not None and system.caches}
+    cells = of.system.named
     return frozenset(b for b, homes in _begun_elsewhere(of.cover) if homes <= cells) if cells else frozenset()
 
 

@@ -303,7 +303,7 @@ def test_every_step_and_every_piece_once_and_in_order(seed: int) -> None:
     pieces = counted("p", Affine.of("o"), rng.randint(2, 17), rng.choice([1, 4]), called(schedule, "piece", "p"))
     scope = {"o": 10 * seed}
     plain = [*run(Seq((steps[0], pieces)), scope)]
-    between = [*_Pipelining(schedule, Trace(Greedy()), {"tile"})._between(steps, (pieces,))]
+    between = [*_Pipelining(schedule, Trace(Greedy()))._between(steps, (pieces,))]
     out = [*run(Seq(tuple(between)), scope)]
     for kind in ("step", "piece"):
         assert [x for x in out if x[0] == kind] == [x for x in plain if x[0] == kind]
