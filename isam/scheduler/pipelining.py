@@ -18,7 +18,7 @@ from isam.approach.choice import Choice, Trace
 from isam.ir.affine import Affine
 from isam.schedule.liveness import Flow
 from isam.schedule.substituted import substituted
-from isam.schedule.touches import Touches
+from isam.schedule.touches import Touch, Touches
 from isam.schedule.tree import Bound, Issue, Loop, Node, Schedule, Seq, distinct, leaves, mapped
 
 APART, WOVEN = "one after the other", "woven"
@@ -181,10 +181,15 @@ class _Pipelining:
 
     def _staged(self, parts: Sequence[Node]) -> Stages | None:
         end = max((n + 1 for n, part in enumerate(parts) if self._by_name(part)), default=len(parts))
-        if end == len(parts) or not isinstance(over := parts[end], Loop) or leaves(over.exit):
+        if end == len(parts) or not isinstance(over := parts[end], Loop) or any(map(_leaves_off, parts[end:])):
             return None
-        stages = Stages(tuple(parts[:end]), over.enter, (replace(over, enter=Seq()), *parts[end + 1 :]))
+        pieces = tuple(replace(n, enter=Seq()) if isinstance(n, Loop) else n for n in parts[end:])
+        puts = [n.enter if isinstance(n, Loop) else Seq() for n in parts[end:]]
+        if not all(self._beside(put, pieces[:n]) for n, put in enumerate(puts) if leaves(put)):
+            return None
+        stages = Stages(tuple(parts[:end]), Seq(tuple(c for put in puts for c in leaves(put))), pieces)
         known = all(_plain(n) and (n.trip or 0) > 1 for n in (over, *stages.steps))
+        known = known and all((n.trip or 0) > 0 for n in pieces if isinstance(n, Loop))
         bare = all(not leaves(n.enter) and not leaves(n.exit) for n in stages.steps)
         whole = known and bare and self._sums(stages) and self._lets_go(stages.pieces)
         return stages if whole and self._apart(stages.first, stages.pieces) else None
@@ -214,6 +219,15 @@ class _Pipelining:
         mine, theirs = self.touches.of(node), self.touches.of(others)
         meet = any(t.writes for base in mine.keys() & theirs.keys() for t in (*mine[base], *theirs[base]))
         return not meet and self._cells(node).isdisjoint(self._cells(others))
+
+    def _beside(self, put: Node, pieces: Pieces) -> bool:
+        """Whether what puts a part of a sum down may come before pieces of other parts, which touch other bytes."""
+        before = Seq(pieces)
+        self.keep.extend((put, before))
+        mine, theirs = self.touches.of(put), self.touches.of(before)
+        loops = (n for n in distinct(before) if isinstance(n, Loop))
+        pairs = ((t, u) for base in mine.keys() & theirs.keys() for t in mine[base] for u in theirs[base])
+        return all(map(_plain, loops)) and not any(_meet(*pair) for pair in pairs)
 
     def _cells(self, node: Node) -> set[tuple[str, int]]:
         calls = (n for n in distinct(node) if isinstance(n, Issue))
@@ -295,6 +309,18 @@ def _part(loop: Loop, begin: Affine, size: int) -> Node:
     if size == 1:
         return substituted(loop.body, {loop.var: start})
     return replace(loop, lo=(Bound(start),), hi=(Bound(start + loop.step * size),))
+
+
+def _leaves_off(node: Node) -> bool:
+    """Whether something follows the iterations of a loop."""
+    return isinstance(node, Loop) and bool(leaves(node.exit))
+
+
+def _meet(one: Touch, two: Touch) -> bool:
+    """Whether two touches, one of which writes, may touch one byte."""
+    (low, high), (begin, end) = one.hull, two.hull
+    alike = one.offset.terms == two.offset.terms
+    return (one.writes or two.writes) and not (alike and (high <= begin or end <= low))
 
 
 def _plain(loop: Loop) -> bool:
