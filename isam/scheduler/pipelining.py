@@ -84,7 +84,8 @@ class _Pipelining:
     def __init__(self, schedule: Schedule, trace: Trace):
         self.trace, self.named = trace, schedule.named()
         self.touches, self.flow = Touches(schedule), Flow(schedule)
-        self.names = {n.var for n in distinct(schedule.call) if isinstance(n, Loop)}
+        loops = [n for n in distinct(schedule.call) if isinstance(n, Loop)]
+        self.names, self.dealt = {n.var for n in loops}, any(n.deal is not None for n in loops)
         self.done: dict[int, Node] = {}
         self.found: dict[int, Stages | None] = {}
         self.wanted: dict[int, int] = {}
@@ -119,7 +120,7 @@ class _Pipelining:
 
     def _asked(self, loop: Loop) -> int:
         inside = self._inside(loop.body) if _plain(loop) and (loop.trip or 0) > 1 else 0
-        if not inside:
+        if not inside or (inside > 1 and self.dealt):  # what instances leave to each other takes long to be shown
             return 0
         stages = self._stages(loop.body)
         context = {

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from isam.system.graph import System
 
 SWOLLEN = 4  # times the room of the constants that it is made of, up to which a temporary is made when they are bound
-CHAINED = 8  # blocks, up to which what the last of them leaves is made in the next iteration around
+CHAINED = 3  # blocks, up to which what the last of them leaves is made in the next iteration around
 STEPS = 8  # of a sum by each piece of what becomes of it, up to which these are made between them (measured)
 TRIFLE = 1 / 64  # of the time of all sweeps
 INEXACT = 2.0  # what a less exact variant's time is multiplied with

@@ -22,6 +22,7 @@ from isam.schedule.serial import from_json, to_json
 from isam.schedule.substituted import substituted
 from isam.schedule.tree import Bound, Issue, Loop, Node, Schedule, Seq, Serpentine, children, distinct, leaves
 from isam.scheduler.pipelining import _cut, _part, _Pipelining, with_pipelining
+from isam.system.load import load_system
 from tests.pipeline import compiled, judge, simulated
 
 HEAD = """
@@ -224,6 +225,45 @@ kernel f(T, M, N)
     job = compiled(k, sizes, simulated("sapphire-rapids"), Told(1), check=True)
     assert not job.unproved
     judge(k, sizes, job)
+
+
+LAYERS = parse_kernel("""
+kernel f(M, N, K)
+  in    A: bf16[M, K]
+  const B: bf16[K, N]
+  const D: bf16[N, N]
+  out   C: bf16[M, N]
+  temp  S: f32[M, N]
+  temp  H: bf16[M, N]
+  temp  T: f32[M, N]
+  permits contract, reassociate, flush
+  forall i < M, j < N
+    S[i, j] = 0
+  forall i < M, j < N, k < K
+    S[i, j] += f32(A[i, k]) * f32(B[k, j])
+  forall i < M, j < N
+    H[i, j] = bf16(max(S[i, j], 0))
+  forall i < M, j < N
+    T[i, j] = 0
+  forall i < M, j < N, k < N
+    T[i, j] += f32(H[i, k]) * f32(D[k, j])
+  forall i < M, j < N
+    C[i, j] = bf16(T[i, j])
+""")
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_layers_are_proved_for_any_number_of_threads(threads: int) -> None:
+    told = Told(1)
+    system = replace(load_system("sapphire-rapids").threaded(threads), backend="simulator")
+    sizes = {"M": 256, "N": 128, "K": 64}
+    job = compiled(LAYERS, sizes, system, told, check=True)
+    assert not job.unproved
+    assert job.schedule is not None
+    dealt = any(isinstance(n, Loop) and n.deal is not None for n in distinct(job.schedule.call))
+    assert dealt is (threads > 1)
+    assert any(c.context["blocks"] > 1 for c in told.asked) is not dealt
+    judge(LAYERS, sizes, job)
 
 
 def test_sums_that_go_on_from_block_to_block_stay_in_their_order() -> None:
