@@ -102,12 +102,14 @@ class Touches:
     def __init__(self, schedule: Schedule):
         self.schedule, self.flow = schedule, Flow(schedule)
         self._found: dict[int, Found] = {}
+        self._keep: list[Node] = []  # ids stay valid while their nodes live
 
     def of(self, node: Node) -> Found:
         """What the calls in a node touch, base by base, in order."""
         found = self._found.get(id(node))
         if found is None:
             found = self._found[id(node)] = dict[Base, list[Touch]]()
+            self._keep.append(node)
             for part in (node,) if isinstance(node, Issue) else children(node):
                 loop = node if isinstance(node, Loop) and part is not node.enter and part is not node.exit else None
                 for base, touches in self._call(part) if isinstance(part, Issue) else self.of(part).items():

@@ -18,7 +18,7 @@ from isam.approach.choice import Choice, Trace
 from isam.ir.affine import Affine
 from isam.schedule.liveness import Flow
 from isam.schedule.substituted import substituted
-from isam.schedule.touches import Touch, Touches
+from isam.schedule.touches import Base, Touch, Touches
 from isam.schedule.tree import Bound, Issue, Loop, Node, Schedule, Seq, distinct, leaves, mapped
 
 APART, WOVEN = "one after the other", "woven"
@@ -184,27 +184,39 @@ class _Pipelining:
         end = max((n + 1 for n, part in enumerate(parts) if self._by_name(part)), default=len(parts))
         if end == len(parts) or not isinstance(over := parts[end], Loop) or any(map(_leaves_off, parts[end:])):
             return None
-        pieces = tuple(replace(n, enter=Seq()) if isinstance(n, Loop) else n for n in parts[end:])
-        puts = [n.enter if isinstance(n, Loop) else Seq() for n in parts[end:]]
-        if not all(self._beside(put, pieces[:n]) for n, put in enumerate(puts) if leaves(put)):
+        puts, pieces = zip(*map(self._put, parts[end:]), strict=True)
+        if not all(self._beside(put, pieces[:n]) for n, put in enumerate(puts) if put):
             return None
-        stages = Stages(tuple(parts[:end]), Seq(tuple(c for put in puts for c in leaves(put))), pieces)
+        stages = Stages(tuple(parts[:end]), Seq(tuple(c for p in puts for c in p)), pieces)
         known = all(_plain(n) and (n.trip or 0) > 1 for n in (over, *stages.steps))
         known = known and all((n.trip or 0) > 0 for n in pieces if isinstance(n, Loop))
         bare = all(not leaves(n.enter) and not leaves(n.exit) for n in stages.steps)
         whole = known and bare and self._sums(stages) and self._lets_go(stages.pieces)
         return stages if whole and self._apart(stages.first, stages.pieces) else None
 
+    def _put(self, part: Node) -> tuple[tuple[Node, ...], Node]:
+        """What of a loop's beginning puts sums down, and the loop with the rest of it; what is none has nothing."""
+        if not isinstance(part, Loop):
+            return (), part
+        begin = leaves(part.enter)
+        put = tuple(n for n in begin if self._by_name(n))
+        return put, replace(part, enter=Seq(tuple(n for n in begin if not self._by_name(n))))
+
     def _by_name(self, part: Node) -> bool:
         """Whether a part, a loop in its iterations, touches cells with names."""
-        self.keep.append(part)
         inside = part.body if isinstance(part, Loop) else part
-        return any(base.memory in self.named for base in self.touches.of(inside))
+        return any(base.memory in self.named for base in self._touched(inside))
 
     def _lets_go(self, pieces: Pieces) -> bool:
-        """Whether pieces read nothing that they write: sums that go on from block to block stay in their order."""
-        found = self.touches.of(Seq(pieces)).values()
-        return all(len({t.writes for t in touches}) == 1 for touches in found)
+        """Whether pieces read nothing that they write, in memory or, from one to the next, in registers: sums that go
+        on from block to block stay in their order, and what a loop over pieces begins with may be done again for each
+        part of it."""
+        found = self._touched(*pieces).values()
+        whole = [self.flow.effect(n) for n in pieces]
+        inside = [self.flow.effect(n.body) for n in pieces if isinstance(n, Loop)]
+        written = {cell for e in whole for cell in e.writes}
+        alone = not any(written & e.exposed for e in whole) and not any(e.exposed & e.writes for e in inside)
+        return alone and all(len({t.writes for t in touches}) == 1 for touches in found)
 
     def _sums(self, stages: Stages) -> bool:
         """Whether the calls of the innermost loop over steps sum in cells with names, and nothing loops there."""
@@ -215,23 +227,23 @@ class _Pipelining:
 
     def _apart(self, nodes: Sequence[Node], pieces: Pieces) -> bool:
         """Whether the pieces touch no cell and write no byte of what nodes touch, nor the other way round."""
-        node, others = Seq(tuple(nodes)), Seq(pieces)
-        self.keep.extend((node, others))
-        mine, theirs = self.touches.of(node), self.touches.of(others)
+        mine, theirs = self._touched(*nodes), self._touched(*pieces)
         meet = any(t.writes for base in mine.keys() & theirs.keys() for t in (*mine[base], *theirs[base]))
-        return not meet and self._cells(node).isdisjoint(self._cells(others))
+        return not meet and self._cells(nodes).isdisjoint(self._cells(pieces))
 
-    def _beside(self, put: Node, pieces: Pieces) -> bool:
+    def _beside(self, put: Sequence[Node], pieces: Pieces) -> bool:
         """Whether what puts a part of a sum down may come before pieces of other parts, which touch other bytes."""
-        before = Seq(pieces)
-        self.keep.extend((put, before))
-        mine, theirs = self.touches.of(put), self.touches.of(before)
-        loops = (n for n in distinct(before) if isinstance(n, Loop))
+        mine, theirs = self._touched(*put), self._touched(*pieces)
+        loops = (n for part in pieces for n in distinct(part) if isinstance(n, Loop))
         pairs = ((t, u) for base in mine.keys() & theirs.keys() for t in mine[base] for u in theirs[base])
         return all(map(_plain, loops)) and not any(_meet(*pair) for pair in pairs)
 
-    def _cells(self, node: Node) -> set[tuple[str, int]]:
-        calls = (n for n in distinct(node) if isinstance(n, Issue))
+    def _touched(self, *nodes: Node) -> dict[Base, list[Touch]]:
+        """What the calls in nodes touch."""
+        return self.touches.of(nodes[0] if len(nodes) == 1 else Seq(nodes))
+
+    def _cells(self, nodes: Sequence[Node]) -> set[tuple[str, int]]:
+        calls = (n for node in nodes for n in distinct(node) if isinstance(n, Issue))
         return {cell for c in calls for o in c.operands if (cell := self.flow.cell(o)) is not None}
 
     def _at(self, pieces: Pieces, var: str, value: Affine) -> Pieces:
@@ -305,10 +317,10 @@ def _over(pieces: Pieces) -> Loop:
 
 
 def _part(loop: Loop, begin: Affine, size: int) -> Node:
-    """Of the iterations of a loop ``size`` from the one on that has the number ``begin``."""
+    """Of the iterations of a loop ``size`` from the one on that has the number ``begin``, with what it begins with."""
     start = loop.lo[0].expr + begin * loop.step
     if size == 1:
-        return substituted(loop.body, {loop.var: start})
+        return Seq((*leaves(loop.enter), substituted(loop.body, {loop.var: start})))
     return replace(loop, lo=(Bound(start),), hi=(Bound(start + loop.step * size),))
 
 

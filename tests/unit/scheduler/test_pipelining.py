@@ -266,6 +266,37 @@ def test_layers_are_proved_for_any_number_of_threads(threads: int) -> None:
     judge(LAYERS, sizes, job)
 
 
+PAIRS = [("exp(S[i, j])", "min(S[i, j] + p[j], 1.5)"), ("max(S[i, j] + p[j], 0)", "exp(S[i, j])")]
+
+
+@pytest.mark.parametrize("what", PAIRS)
+@pytest.mark.parametrize("rows", [70, 64])
+def test_what_a_loop_over_pieces_begins_with_goes_with_them(what: tuple[str, str], rows: int) -> None:
+    """Factors that its calls find in registers are those of its block, not of the next one."""
+    k = parse_kernel(f"""
+kernel f(M, N, K)
+  in    A: bf16[M, K]
+  const B: bf16[K, N]
+  const p: f32[N]
+  out   C: f32[M, N]
+  out   D: f32[M, N]
+  temp  S: f32[M, N]
+  permits contract, reassociate, flush
+  forall i < M, j < N
+    S[i, j] = 0
+  forall i < M, j < N, k < K
+    S[i, j] += f32(A[i, k]) * f32(B[k, j])
+  forall i < M, j < N
+    C[i, j] = {what[0]}
+  forall i < M, j < N
+    D[i, j] = {what[1]}
+""")
+    sizes, told = {"M": rows, "N": 64, "K": 64}, Told(1)
+    job = compiled(k, sizes, simulated("sapphire-rapids"), told, check=True)
+    assert not job.unproved
+    judge(k, sizes, job)
+
+
 def test_sums_that_go_on_from_block_to_block_stay_in_their_order() -> None:
     """The largest of each row, over blocks of columns: pieces read what those before have left."""
     k = parse_kernel("""
