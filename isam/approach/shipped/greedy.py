@@ -39,7 +39,7 @@ class Greedy(Approach):
         "prefetch": "ahead of what comes too late from its cache",
         "stream": "past what would be gone again anyway",
         "upfront": "under way while calls wait",
-        "pipeline": "beside the next sum",
+        "pipeline": "beside the next sum, where that saves more than it costs",
         "serpentine": "back and forth over what half stays in a cache",
         "interchange": "rows outside",
         "cascade": "as it is; blocks are timed",
