@@ -119,7 +119,8 @@ class _Pipelining:
         return 1 if self._stages(node) else sum(map(self._blocks, leaves(node)))
 
     def _asked(self, loop: Loop) -> int:
-        inside = self._inside(loop.body) if _plain(loop) and (loop.trip or 0) > 1 else 0
+        able = _plain(loop) and (loop.trip or 0) > 1 and not leaves(loop.exit)
+        inside = self._inside(loop.body) if able else 0
         if not inside or (inside > 1 and self.dealt):  # what instances leave to each other takes long to be shown
             return 0
         stages = self._stages(loop.body)
@@ -146,7 +147,11 @@ class _Pipelining:
         return self.woven[key]
 
     def _loop(self, loop: Loop, left: Pieces) -> Woven:
-        """The first iteration makes what is left before the loop, each other one what the one before has left."""
+        """The first iteration makes what is left before the loop, each other one what the one before has left. What the
+        loop begins with is between: where that does not keep apart, what is left comes before."""
+        if left and not self._apart(leaves(loop.enter), left):
+            made, mine = self._weave(loop, ())
+            return Woven(Seq((*left, made)), mine)
         first, mine = self._weave(loop.body, left)
         rest, _ = self._weave(loop.body, self._at(mine, loop.var, Affine.of(loop.var) - loop.step))
         end = loop.lo[0].expr + loop.step * ((loop.trip or 0) - 1)
@@ -163,7 +168,7 @@ class _Pipelining:
             if left and not self._apart((node,), left):
                 out.extend(left)
                 left = ()
-            out.append(node)
+            out.append(self.node(node))
         return Woven(Seq(tuple(out)), left)
 
     def _block(self, stages: Stages, left: Pieces) -> Woven:

@@ -20,7 +20,7 @@ from isam.ir.kernel import Kernel
 from isam.ir.text import parse_kernel
 from isam.schedule.serial import from_json, to_json
 from isam.schedule.substituted import substituted
-from isam.schedule.tree import Bound, Issue, Loop, Node, Schedule, Seq, Serpentine, children, distinct, leaves
+from isam.schedule.tree import Bound, Issue, Loop, Node, Schedule, Seq, Serpentine, children, distinct, leaves, mapped
 from isam.scheduler.pipelining import _cut, _part, _Pipelining, with_pipelining
 from isam.system.load import load_system
 from tests.pipeline import compiled, judge, simulated
@@ -269,6 +269,40 @@ def test_layers_are_proved_for_any_number_of_threads(threads: int) -> None:
 PAIRS = [("exp(S[i, j])", "min(S[i, j] + p[j], 1.5)"), ("max(S[i, j] + p[j], 0)", "exp(S[i, j])")]
 
 
+def test_rows_that_a_loop_begins_with_come_after_pieces() -> None:
+    """What a first product leaves, a second one has in tiles before its loop: found by a stranger."""
+    k = parse_kernel("""
+kernel f(T, M, P, R, K)
+  in    A: bf16[M, K]
+  const B: bf16[K, 32 + P]
+  const D: bf16[R, 32, P]
+  inout C: bf16[M, P]
+  temp  S: f32[M, 32 + P]
+  temp  X: bf16[M, 32 + P]
+  temp  U: f32[M, P]
+  permits contract, reassociate, flush
+  loop t < T
+    forall i < M, j < 32 + P
+      S[i, j] = 0
+    forall i < M, j < 32 + P, k < K
+      S[i, j] += f32(A[i, k]) * f32(B[k, j])
+    forall i < M, j < 32 + P
+      X[i, j] = bf16(S[i, j])
+    forall i < M, j < P
+      U[i, j] = 0
+    forall i < M, j < P, r < R, k < 32
+      U[i, j] += f32(X[i, k + P]) * f32(D[r, k, j])
+    forall i < M, j < P
+      C[i, j] = bf16(U[i, j])
+""")
+    sizes = {"T": 3, "M": 32, "P": 64, "R": 4, "K": 64}
+    told = Told(1)
+    job = compiled(k, sizes, simulated("sapphire-rapids"), told, check=True)
+    assert told.asked
+    assert not job.unproved
+    judge(k, sizes, job)
+
+
 @pytest.mark.parametrize("what", PAIRS)
 @pytest.mark.parametrize("rows", [70, 64])
 def test_what_a_loop_over_pieces_begins_with_goes_with_them(what: tuple[str, str], rows: int) -> None:
@@ -427,3 +461,217 @@ def test_a_loop_that_turns_by_a_variable_needs_it() -> None:
     loop = replace(counted("p", Affine((), 0), 3, 1, Seq()), serpentine=Serpentine("o", 1))
     with pytest.raises(ValueError, match="turns by o"):
         substituted(loop, {"o": Affine((), 1)})
+
+
+# -- what keeps stages together, on trees made by hand -----------------------------------------------------------------
+@cache
+def plain() -> tuple[Schedule, Loop]:
+    """A schedule of blocks one after the other, and the loop over them."""
+    schedule = made(*SMALL_PRODUCT, Told(0))
+    loops = [n for n in distinct(schedule.call) if isinstance(n, Loop)]
+    return schedule, next(n for n in loops if isinstance(leaves(n.body)[-1], Loop) and len(leaves(n.body)) > 2)
+
+
+SMALL_PRODUCT = (kernel(PRODUCT), {"M": 32, "N": 96, "K": 64})
+
+
+def pipelined(call: Node) -> Node:
+    """The tree as the pass leaves it, all loops woven that can be."""
+    return with_pipelining(replace(plain()[0], call=Seq((call,))), Trace(Told(1))).call
+
+
+def calls_of(node: Node, name: str) -> list[Issue]:
+    return [n for n in distinct(node) if isinstance(n, Issue) and n.instruction == name]
+
+
+def with_cell(call: Issue, at: int, cell: int) -> Issue:
+    operands = [replace(o, place=replace(o.place, cell=cell)) if n == at % len(call.operands) else o
+                for n, o in enumerate(call.operands)]  # fmt: skip
+    return replace(call, operands=tuple(operands))
+
+
+def from_result(call: Issue) -> Issue:
+    """The load of a piece, from where results go."""
+    there = calls_of(plain()[1].body, "store")[0].operands[-1].place
+    return replace(call, operands=(replace(call.operands[0], place=there), *call.operands[1:]))
+
+
+def parts() -> tuple[list[Node], Loop, Loop]:
+    *first, steps, pieces = leaves(plain()[1].body)
+    assert isinstance(steps, Loop)
+    assert isinstance(pieces, Loop)
+    return first, steps, pieces
+
+
+def as_it_is() -> list[Node]:
+    first, steps, pieces = parts()
+    return [*first, steps, pieces]
+
+
+def a_register_of_both() -> list[Node]:
+    """A step loads what a piece has in a register."""
+    first, steps, pieces = parts()
+    return [*first, replace(steps, body=Seq((*leaves(steps.body), calls_of(pieces.body, "load")[0]))), pieces]
+
+
+def a_register_before() -> list[Node]:
+    first, steps, pieces = parts()
+    return [calls_of(pieces.body, "load")[0], *first, steps, pieces]
+
+
+def results_that_are_read_again() -> list[Node]:
+    first, steps, pieces = parts()
+    load, *rest = leaves(pieces.body)
+    assert isinstance(load, Issue)
+    return [*first, steps, replace(pieces, body=Seq((from_result(load), *rest)))]
+
+
+def a_register_from_piece_to_piece() -> list[Node]:
+    """The first call of a piece finds what the last one of the piece before has left."""
+    first, steps, pieces = parts()
+    return [*first, steps, replace(pieces, body=Seq(leaves(pieces.body)[1:]))]
+
+
+def a_register_for_what_is_left_over() -> list[Node]:
+    first, steps, pieces = parts()
+    return [*first, steps, pieces, calls_of(pieces.body, "store")[0]]
+
+
+def an_end_of_pieces() -> list[Node]:
+    first, steps, pieces = parts()
+    return [*first, steps, replace(pieces, exit=calls_of(pieces.body, "store")[0])]
+
+
+def a_beginning_of_steps() -> list[Node]:
+    first, steps, pieces = parts()
+    return [*first, replace(steps, enter=first[0]), pieces]
+
+
+def peeled_steps() -> list[Node]:
+    first, steps, pieces = parts()
+    return [*first, replace(steps, first=steps.body), pieces]
+
+
+def no_sum() -> list[Node]:
+    first, steps, pieces = parts()
+    moves = [n for n in leaves(steps.body) if isinstance(n, Issue) and n.is_move]
+    return [*first, replace(steps, body=Seq(tuple(moves))), pieces]
+
+
+def a_register_that_a_loop_begins_with() -> list[Node]:
+    """Each piece leaves in it what the next one reads."""
+    first, steps, pieces = parts()
+    load, *rest = leaves(pieces.body)
+    return [*first, steps, replace(pieces, enter=Seq((*leaves(pieces.enter), load)), body=Seq((*rest, load)))]
+
+
+def two_sums_in_one_place() -> list[Node]:
+    first, steps, pieces = parts()
+    return [*first, steps, pieces, pieces]
+
+
+SPOILED = [
+    a_register_that_a_loop_begins_with, two_sums_in_one_place, a_register_of_both, a_register_before,
+    results_that_are_read_again, a_register_from_piece_to_piece, a_register_for_what_is_left_over, an_end_of_pieces,
+    a_beginning_of_steps, peeled_steps, no_sum,
+]  # fmt: skip
+
+
+def test_stages_that_keep_apart_are_woven() -> None:
+    loop = replace(plain()[1], body=Seq(tuple(as_it_is())))
+    assert any(isinstance(n, Loop) and n.first is not None for n in distinct(pipelined(loop)))
+
+
+@pytest.mark.parametrize("spoiled", SPOILED, ids=lambda f: f.__name__)
+def test_stages_that_do_not_stay_as_they_are(spoiled: Any) -> None:
+    loop = replace(plain()[1], body=Seq(tuple(spoiled())))
+    out = pipelined(loop)
+    assert leaves(out) == (loop,), "the same, piece behind sum"
+
+
+@pytest.mark.parametrize("change", [{"serpentine": Serpentine("x", 1)}, {"first": Seq()}, {"last": Seq()}])
+def test_loops_whose_iterations_are_not_alike_stay_as_they_are(change: dict[str, Any]) -> None:
+    loop = replace(plain()[1], **change)
+    assert leaves(pipelined(loop)) == (loop,)
+
+
+def order(call: Node, names: set[str]) -> list[str]:
+    """Calls of some instructions in the order of execution; many of one in a row once."""
+    out: list[str] = []
+
+    def walk(node: Node, scope: dict[str, int]) -> None:
+        if isinstance(node, Issue):
+            if node.instruction in names and out[-1:] != [node.instruction]:
+                out.append(node.instruction)
+        elif isinstance(node, Seq):
+            for c in node.children:
+                walk(c, scope)
+        else:
+            values = list(node.values(scope))
+            walk(node.enter, scope)
+            for n, v in enumerate(values):
+                walk(node.first if n == 0 and node.first is not None else node.body, {**scope, node.var: v})
+            walk(node.exit, scope)
+
+    walk(call, {"i0": 0})
+    return out
+
+
+def around(between: Issue) -> Loop:
+    """Blocks twice, a call behind them each time."""
+    return Loop("twice", (Bound(Affine((), 0)),), (Bound(Affine((), 2)),), 1, Seq((plain()[1], between)))
+
+
+def elsewhere(node: Node, bases: dict[str, str], names: dict[str, str]) -> Node:
+    """The same with other bases and instructions."""
+    if isinstance(node, Issue):
+        places = [replace(o.place, base=bases.get(o.place.base, o.place.base)) for o in node.operands]
+        operands = tuple(replace(o, place=p) for o, p in zip(node.operands, places, strict=True))
+        return replace(node, instruction=names.get(node.instruction, node.instruction), operands=operands)
+    return mapped(node, lambda n: elsewhere(n, bases, names))
+
+
+def test_pieces_come_before_a_block_that_reads_what_they_write() -> None:
+    """A second loop's rows are the first one's results."""
+    names = {"tileload_bf16": "tileload_i8", "round_v_f32_bf16": "copy_v_f32"}
+    sources = {o.place.base for c in calls_of(plain()[1].body, "tileload_bf16") for o in c.operands[:1]}
+    second = elsewhere(plain()[1], {**dict.fromkeys(sources, "C"), "C": "another"}, names)
+    out = pipelined(Seq((around(calls_of(plain()[1].body, "tile_zero_f32")[0]), second)))
+    both = pipelined(Loop("twice", (Bound(Affine((), 0)),), (Bound(Affine((), 2)),), 1, Seq((plain()[1], second))))
+    for call in (out, both):
+        got = order(call, {"tileload_i8", "round_v_f32_bf16"})
+        assert got[:2] == ["round_v_f32_bf16", "tileload_i8"]
+        assert len(got) == 2 * (got.count("tileload_i8")), "a loop after the other"
+
+
+def test_pieces_come_before_what_a_loop_begins_with() -> None:
+    reads = replace(from_result(calls_of(parts()[2].body, "load")[0]), instruction="store_scalar")
+    again = replace(plain()[1], enter=reads)
+    loops = Loop("twice", (Bound(Affine((), 0)),), (Bound(Affine((), 2)),), 1, again)
+    got = order(pipelined(loops), {"store_scalar", "round_v_f32_bf16"})
+    assert got == ["store_scalar", "round_v_f32_bf16"] * 2
+
+
+def test_loops_over_blocks_with_an_end_stay_as_they_are() -> None:
+    loop = replace(plain()[1], exit=calls_of(parts()[2].body, "store")[0])
+    assert leaves(pipelined(loop)) == (loop,)
+
+
+def test_pieces_wait_for_the_next_iteration_around_behind_what_keeps_apart() -> None:
+    other = replace(calls_of(plain()[1].body, "tileload_bf16")[0], instruction="tileload_i8")
+    assert order(pipelined(around(other)), {"tileload_i8", "round_v_f32_bf16"})[-3:] == [
+        "round_v_f32_bf16", "tileload_i8", "round_v_f32_bf16"]  # fmt: skip
+
+
+@pytest.mark.parametrize("touches", ["results", "registers"])
+def test_pieces_come_before_what_does_not_keep_apart(touches: str) -> None:
+    pieces = parts()[2]
+    call = calls_of(pieces.body, "store")[0] if touches == "results" else calls_of(pieces.body, "load")[0]
+    if touches == "registers":  # of something else in memory
+        call = replace(call, operands=(calls_of(plain()[1].body, "tileload_bf16")[0].operands[0], *call.operands[1:]))
+    else:
+        call = with_cell(call, 0, 31)
+    other = replace(call, instruction="store_scalar")
+    got = order(pipelined(around(other)), {"store_scalar", "round_v_f32_bf16"})
+    assert got[-1] == "store_scalar"
+    assert got.count("store_scalar") == 2
