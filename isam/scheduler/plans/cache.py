@@ -143,7 +143,7 @@ def cache_blocks(
 
 def rows_of(main: Nest, use: Use, width: dict[str, int]) -> int:
     """Bytes of an operand that a register block reads in all steps of its sums."""
-    return size_of(use.dtype) * prod(main.length(a) if a in main.reduced else width[a] for a in axes_of(use))
+    return size_of(use.dtype) * prod(main.length(a) if a in main.reduced else width.get(a, 1) for a in axes_of(use))
 
 
 def filled(main: Nest, width: dict[str, int], system: System, held: Sequence[Use]) -> float:

@@ -227,6 +227,29 @@ kernel f(T, M, N)
     judge(k, sizes, job)
 
 
+def test_rows_of_a_step_are_those_of_the_step() -> None:
+    """A product by tiles whose rows the recurrent loop counts: its axis has no block."""
+    k = parse_kernel("""
+kernel f(T, M, N, K)
+  in    A: bf16[T, M, K]
+  const B: bf16[K, N]
+  out   h: bf16[T, M, N]
+  temp  S: f32[M, N]
+  permits contract, reassociate, flush
+  loop t < T
+    forall i < M, j < N
+      S[i, j] = 0
+    forall i < M, j < N, k < K
+      S[i, j] += f32(A[t, i, k]) * f32(B[k, j])
+    forall i < M, j < N
+      h[t, i, j] = bf16(S[i, j])
+""")
+    sizes = {"T": 3, "M": 32, "N": 64, "K": 64}
+    job = compiled(k, sizes, simulated("sapphire-rapids"), Told(1), check=True)
+    assert not job.unproved
+    judge(k, sizes, job)
+
+
 LAYERS = parse_kernel("""
 kernel f(M, N, K)
   in    A: bf16[M, K]
