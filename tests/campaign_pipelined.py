@@ -9,9 +9,7 @@ summary; exits with 1 if anything was wrong.
 
 from __future__ import annotations
 
-import argparse
 import sys
-from collections import Counter
 from contextlib import nullcontext
 from functools import partial
 from unittest import mock
@@ -22,6 +20,7 @@ from tests.elsewhere import elsewhere
 from tests.native_cases import Case, fault
 from tests.on_the_tree import on_the_tree
 from tests.pipeline import compiled, judge, simulated
+from tests.seeds import judged
 from tests.unit.scheduler.test_pipelining import Told, random_case
 
 
@@ -42,17 +41,14 @@ def one(seed: int) -> tuple[str, str]:
     return ("wrong", wrong) if wrong else ("woven" if told.asked else "plain", "")
 
 
+def shown(seed: int, kind: str, how: str) -> str:
+    """Findings with their kernel."""
+    kernel, sizes = random_case(seed)
+    return f"{seed}: {how}\n{sizes}\n{kernel}" if kind == "wrong" else ""
+
+
 def main() -> int:
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("first", type=int)
-    p.add_argument("last", type=int)
-    given = p.parse_args()
-    count: Counter[str] = Counter()
-    for seed in range(given.first, given.last):
-        kind, how = one(seed)
-        count[kind] += 1
-        if kind == "wrong":
-            print(f"{seed}: {how}\n{random_case(seed)[1]}\n{random_case(seed)[0]}", flush=True)
+    count = judged(__doc__, one, shown)
     print(f"{sum(count.values())} kernels: {count['woven']} woven, {count['plain']} plain, {count['wrong']} wrong")
     return 1 if count["wrong"] else 0
 

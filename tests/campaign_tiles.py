@@ -9,9 +9,7 @@ bounds. Prints every finding and a summary; exits with 1 if anything was wrong.
 
 from __future__ import annotations
 
-import argparse
 import sys
-from collections import Counter
 from functools import partial
 from random import Random
 from unittest import mock
@@ -23,6 +21,7 @@ from isam.scheduler.plans import shared_home
 from tests.elsewhere import elsewhere
 from tests.native_cases import Case, fault
 from tests.on_the_tree import on_the_tree
+from tests.seeds import judged
 
 TYPES = (("u8", "i8", "i32", "tile_dot4_us"), ("i8", "u8", "i32", "tile_dot4_su"), ("i8", "i8", "i32", "tile_dot4_ss"),
          ("u8", "u8", "i32", "tile_dot4_uu"), ("bf16", "bf16", "f32", "tile_dot2_bf16"))  # fmt: skip
@@ -76,19 +75,14 @@ def one(seed: int) -> tuple[str, str]:
     return ("right", "") if told is None else ("wrong", told)
 
 
+def shown(seed: int, kind: str, how: str) -> str:
+    """Findings with their kernel, refusals with their reason."""
+    c = case(seed)[0]
+    return {"wrong": f"{seed}: {how}\n{c.sizes}\n{c.kernel}", "no": f"{seed}: {how[:200]} {c.sizes}"}.get(kind, "")
+
+
 def main() -> int:
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("first", type=int)
-    p.add_argument("last", type=int)
-    given = p.parse_args()
-    count: Counter[str] = Counter()
-    for seed in range(given.first, given.last):
-        kind, how = one(seed)
-        count[kind] += 1
-        if kind == "wrong":
-            print(f"{seed}: {how}\n{case(seed)[0].sizes}\n{case(seed)[0].kernel}", flush=True)
-        elif kind == "no":
-            print(f"{seed}: {how[:200]} {case(seed)[0].sizes}", flush=True)
+    count = judged(__doc__, one, shown)
     print(f"{sum(count.values())} products: {count['right']} right, {count['wrong']} wrong, {count['no']} refused")
     return 1 if count["wrong"] else 0
 

@@ -309,8 +309,8 @@ class Schedule:
 
     @once
     def named(self) -> frozenset[str]:
-        """The machine's memories with named cells (``System.named``), where one unit is given all calls: in the order
-        of the tree, they start there."""
+        """The machine's memories with named cells (``System.named``), where one unit is given all calls, in the order
+        of the tree; else none."""
         units = {n.unit for n in distinct(self.call) if isinstance(n, Issue)}
         return self.system.named if len(units) < 2 else frozenset()
 

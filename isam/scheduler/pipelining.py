@@ -9,7 +9,7 @@ first block of the next iteration around.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from math import prod
 from typing import NamedTuple
@@ -91,7 +91,6 @@ class _Pipelining:
         self.wanted: dict[int, int] = {}
         self.woven: dict[tuple[int, ...], Woven] = {}
         self.moved: dict[tuple[int, str, Affine], Node] = {}
-        self.keep: list[Node] = []  # ids stay valid while their nodes live
 
     def node(self, node: Node) -> Node:
         """The node, pipelined; shared nodes stay shared."""
@@ -111,7 +110,6 @@ class _Pipelining:
         if isinstance(node, Issue):
             return 0
         if id(node) not in self.wanted:
-            self.keep.append(node)
             self.wanted[id(node)] = self._asked(node) if isinstance(node, Loop) else self._inside(node)
         return self.wanted[id(node)]
 
@@ -128,17 +126,16 @@ class _Pipelining:
             "loop": loop.axis or loop.var,
             "iterations": loop.trip,
             "blocks": inside,
-            "steps": prod(n.trip or 1 for n in stages.steps) if stages else 0,
-            "pieces": _over(stages.pieces).trip if stages else 0,
+            "steps": prod(map(_trip, stages.steps)) if stages else 0,
+            "pieces": _trip(_over(stages.pieces)) if stages else 0,
         }
         wanted = self.trace.choose(Choice("pipeline", (APART, WOVEN), context)) == WOVEN
-        return inside * (loop.trip or 0) if wanted else 0
+        return inside * _trip(loop) if wanted else 0
 
     def _weave(self, node: Node, left: Pieces) -> Woven:
         """A node that has blocks, in the first of which the pieces are made that are ``left``."""
         key = tuple(map(id, (node, *left)))
         if key not in self.woven:
-            self.keep.extend((node, *left))
             if isinstance(node, Loop):
                 self.woven[key] = self._loop(node, left)
             else:
@@ -154,7 +151,7 @@ class _Pipelining:
             return Woven(Seq((*left, made)), mine)
         first, mine = self._weave(loop.body, left)
         rest, _ = self._weave(loop.body, self._at(mine, loop.var, Affine.of(loop.var) - loop.step))
-        end = loop.lo[0].expr + loop.step * ((loop.trip or 0) - 1)
+        end = loop.lo[0].expr + loop.step * (_trip(loop) - 1)
         return Woven(replace(loop, first=None if first is rest else first, body=rest), self._at(mine, loop.var, end))
 
     def _row(self, nodes: Sequence[Node], left: Pieces) -> Woven:
@@ -181,7 +178,6 @@ class _Pipelining:
     def _stages(self, node: Node) -> Stages | None:
         """The stages of a block, where a node is one: they meet but in what the first one puts down."""
         if id(node) not in self.found:
-            self.keep.append(node)
             self.found[id(node)] = self._staged(leaves(node))
         return self.found[id(node)]
 
@@ -258,33 +254,38 @@ class _Pipelining:
     def _moved(self, node: Node, var: str, value: Affine) -> Node:
         key = id(node), var, value
         if key not in self.moved:
-            self.keep.append(node)
             self.moved[key] = substituted(node, {var: value})
         return self.moved[key]
 
     def _between(self, steps: Sequence[Loop], left: Pieces) -> Iterator[Node]:
         """The steps of a sum with pieces between: behind each iteration of the first so many loops over steps, of the
         outermost of which some may be taken together. What does not come out even follows."""
-        pieces = _over(left)
-        depth, groups = _cut([n.trip or 1 for n in steps], pieces.trip or 1)
-        outer, all_pieces = steps[0], pieces.trip or 1
-        together = (outer.trip or 1) // groups if depth == 1 else 1
-        counts = [self._count(n, together if n is outer else 1) for n in steps[:depth]]
-        trips = [groups, *(n.trip or 1 for n in steps[1:depth])]
+        over, trips = _over(left), [_trip(n) for n in steps]
+        depth, groups = _cut(trips, _trip(over))
+        together = trips[0] // groups if depth == 1 else 1
+        places = [groups, *trips[1:depth]]
+        some, rest = divmod(_trip(over), prod(places))
+        yield self._nest(steps[:depth], places, together, lambda number: _part(over, number * some, some))
+        if rest:
+            yield _part(over, Affine((), _trip(over) - rest), rest)
+        yield from left[1:]
+        if (done := groups * together) < trips[0]:
+            yield _part(steps[0], Affine((), done), trips[0] - done)
+
+    def _nest(
+        self, steps: Sequence[Loop], trips: Sequence[int], together: int, behind: Callable[[Affine], Node]
+    ) -> Node:
+        """Loops over so many iterations of each of the loops over steps, or, of a single one, of so many together; and
+        in the innermost, behind these, what is made of their number."""
+        counts = [self._count(n, together) for n in steps]
         number = Affine((), 0)
         for count, trip in zip(counts, trips, strict=True):
             number = number * trip + count.number
-        some = all_pieces // prod(trips)
-        made = steps[depth - 1].body if together == 1 else _part(outer, counts[0].number * together, together)
-        made = Seq((made, _part(pieces, number * some, some)))
-        for loop, count, trip in reversed([*zip(steps, counts, trips, strict=False)]):
+        inner = steps[-1].body if together == 1 else _part(steps[0], number * together, together)
+        made: Node = Seq((inner, behind(number)))
+        for loop, count, trip in reversed([*zip(steps, counts, trips, strict=True)]):
             made = count.loop(loop, trip, made)
-        yield made
-        if prod(trips) * some < all_pieces:
-            yield _part(pieces, Affine((), prod(trips) * some), all_pieces - prod(trips) * some)
-        yield from left[1:]
-        if groups * together < (outer.trip or 1):
-            yield _part(outer, Affine((), groups * together), (outer.trip or 1) - groups * together)
+        return made
 
     def _count(self, loop: Loop, together: int) -> Count:
         """How iterations of a loop are counted, so many of which are together."""
@@ -306,12 +307,17 @@ def _cut(trips: Sequence[int], pieces: int) -> tuple[int, int]:
     ways = [(depth, groups) for depth in range(1, len(trips) + 1)
             for groups in range(1, min(trips[0], pieces // prod(trips[1:depth])) + 1)]  # fmt: skip
 
-    def most(way: tuple[int, int]) -> tuple[int, int]:
+    def worth(way: tuple[int, int]) -> tuple[int, int, int]:
         depth, groups = way
-        places = groups * prod(trips[1:depth])
-        return pieces // places + pieces % places, depth
+        return sum(divmod(pieces, groups * prod(trips[1:depth]))), depth, -groups
 
-    return min(ways, key=lambda way: (*most(way), -way[1]))
+    return min(ways, key=worth)
+
+
+def _trip(loop: Loop) -> int:
+    """Of a loop of which it is known."""
+    assert loop.trip is not None
+    return loop.trip
 
 
 def _over(pieces: Pieces) -> Loop:

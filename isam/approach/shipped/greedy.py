@@ -126,7 +126,7 @@ class Greedy(Approach):
         """Fuses where a whole tile flows from one nest to the next: every dimension of some buffer that joins them is
         indexed by shared axes alone, and one call takes as much of each shared axis in both: even if not, where a
         temporary between them would be larger than every argument, or some temporary than every cache, or where it goes
-        through memory in any case (what tiles leave and vectors read), much of it. So it does from
+        through memory in any case (what tiles leave and vectors read). So it does from
         one step of a recurrent loop to the next, where a nest overwrites the tiles that another one reads. Loops around
         loops of their own where a temporary between them would be larger than every argument and leave a cache, and all
         that is read again inside does not. Not where what is kept for later would take longer than what it is made of,
