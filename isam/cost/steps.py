@@ -67,7 +67,7 @@ class StepCosts:
         crossed = [((m.name, at, inward), self.way(m, at, inward, stand, group == m.replica))
                    for m, at, inward in system.crossings(*edge)]  # fmt: skip
         interval, latency = cost.move(size, links=bool(links or crossed), further=cost.further(dict(issue.sizes)))
-        interval += (cost.prefetch or 0.0) if issue.prefetch else 0.0
+        interval += (cost.prefetch or 0.0) * issue.prefetch.lines if issue.prefetch else 0.0
         taken = tuple((k, round(n * others), round(n)) for k, n in links)
         held, lead = round(cost.over_edge(size) * cycle), round((cost.setup or 0.0) * cycle)
         hops = round(sum(delay for _, (_, delay) in crossed) / TICK)

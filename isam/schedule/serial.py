@@ -160,7 +160,7 @@ class _Tables:
             operands = tuple([self.operand(o) for o in n.operands])
             row: tuple[Any, ...] = ("issue", n.unit, n.instruction, n.sizes, operands, n.nest, point,
                                     tuple([(w.stream, w.lag, w.every) for w in n.after]), n.joined,
-                                    *(() if (p := n.prefetch) is None else ((self.affine(p.ahead), p.memory),)))
+                                    *(() if (p := n.prefetch) is None else ((self.affine(p.ahead), *p[1:]),)))
         elif isinstance(n, Seq):
             row = ("seq", *[self.node(c) for c in n.children])
         else:
@@ -208,7 +208,7 @@ def _nodes(d: dict[str, Any]) -> list[Node]:
             nodes.append(Issue(unit, ins, tuple([(n, v) for n, v in sizes]), tuple([operands[o] for o in ops]), nest,
                                tuple([(n, affines[e]) for n, e in point]),
                                tuple([typed(Wait(*w)) for w in after]), joined,
-                               *(typed(Prefetch(affines[ahead], memory)) for ahead, memory in prefetch)))
+                               *(typed(Prefetch(affines[ahead], *rest)) for ahead, *rest in prefetch)))
         elif kind == "seq":
             nodes.append(Seq(tuple([nodes[i] for i in row[1:]])))
         elif kind == "loop":

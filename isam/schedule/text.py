@@ -63,7 +63,8 @@ def _prefetch(issue: Issue) -> str:
     if (p := issue.prefetch) is None:
         return ""
     ahead = f"{p.ahead.const:+}" if p.ahead.is_constant else f"+({p.ahead})"
-    return f", prefetch {ahead} B to {p.memory}"
+    lines = "" if p.lines == 1 else f"{p.lines} lines {p.apart} B apart from "
+    return f", prefetch {lines}{ahead} B to {p.memory}"
 
 
 def print_serpentine(serpentine: Serpentine) -> str:

@@ -94,10 +94,12 @@ class Wait:
 
 class Prefetch(NamedTuple):
     """A cached ``memory`` is asked for what lies ``ahead`` bytes behind what a move moves, in terms of the loops around
-    it. A tuple, as a tile is."""
+    it: for so many ``lines``, ``apart`` bytes from one to the next. A tuple, as a tile is."""
 
     ahead: Affine
     memory: str
+    lines: int = 1
+    apart: int = 0
 
 
 @dataclass(frozen=True, slots=True)

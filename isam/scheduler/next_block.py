@@ -5,6 +5,9 @@ Loops inside that do not move a call's address are the sweeps. An innermost loop
 in an iteration; each sweep asks for its part of the run at the same place of the next block. Where that is, is an
 affine expression of the loops: as far on as the next block lies, by as much more as the sweeps before have asked for,
 and by less for every iteration of the innermost loop, in which a call moves faster than what it asks for.
+
+A call that brings several rows at a time, each of which goes through a run of its own, asks in each sweep for some of
+the rows that lie there.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from math import lcm, prod
 from isam.caches import LINE
 from isam.classes import dataclass
 from isam.ir.affine import Affine
-from isam.schedule.touches import Touch, fresh
+from isam.schedule.touches import Step, Touch, fresh
 from isam.schedule.tree import Issue, Loop, Node, Prefetch, Seq, mapped
 
 TWICE = 2  # as much as is read is asked for at most, where parts are rounded up
@@ -95,27 +98,45 @@ class BlockRequests:
 
     def _run(self, inner: Loop, around: tuple[Loop, ...], block: SweptBlock,
              calls: dict[int, Touch]) -> dict[int, Prefetch]:  # fmt: skip
-        """The first calls of an iteration ask for a sweep's part of what lies there for this one."""
+        """What calls of an iteration that go through one run ask for in a sweep."""
         first = next(iter(calls.values()))
         here = {s.var: s for s in first.inside}
         repeats = [n for n in around if n.var in here and not here[n.var].size]
-        step, loops = here[inner.var].size, [*repeats, inner]
-        if prod(n.trip or 1 for n in repeats) != block.sweeps or not all(map(counted, loops)):
+        if prod(n.trip or 1 for n in repeats) != block.sweeps or not all(map(counted, [*repeats, inner])):
             return {}
-        part = -(-step // block.sweeps)  # of an iteration's bytes, in a sweep
+        run = here[inner.var]
+        rows = [rows_apart(t, run) for t in calls.values()]
+        if all(r is None for r in rows):
+            return self._along(inner, repeats, block, run, calls)
+        return self._by_rows(repeats, block, rows[0], calls) if rows[0] and len({*rows}) == 1 else {}
+
+    def _along(self, inner: Loop, repeats: Sequence[Loop], block: SweptBlock, run: Step,
+               calls: dict[int, Touch]) -> dict[int, Prefetch]:  # fmt: skip
+        """The first calls of an iteration ask for a sweep's part of what lies there for this one."""
+        part = -(-run.size // block.sweeps)  # of an iteration's bytes, in a sweep
         part += -part % inner.step
-        share = part * here[inner.var].times  # of the run's
+        share = part * run.times  # of the run's
         share += -share % lcm(*(n.step for n in repeats))
+        lines = -(-part // LINE)
+        each = -(-lines // len(calls))
         starts = {i: t.operand.place.offset for i, t in calls.items()}
-        begin, asking = next(iter(starts.values())), list(calls)[: -(-part // LINE)]
-        if share * block.sweeps > TWICE * step * here[inner.var].times or len(asking) * LINE < part:
+        begin, asking = next(iter(starts.values())), list(calls)[: -(-lines // each)]
+        if share * block.sweeps > TWICE * run.size * run.times:
             return {}
-        ahead = _since(inner) * ((part - step) // inner.step) + block.step
-        for n in reversed(repeats):
-            ahead += _since(n) * (share // n.step)
-            share *= n.trip or 1
+        ahead = _since(inner) * ((part - run.size) // inner.step) + block.step + _swept(repeats, share)
         between = -(-part // len(asking))
-        return {i: Prefetch(ahead + k * between - (starts[i] - begin), self.memory) for k, i in enumerate(asking)}
+        return {i: Prefetch(ahead + k * between - (starts[i] - begin), self.memory, each, LINE if each > 1 else 0)
+                for k, i in enumerate(asking)}  # fmt: skip
+
+    def _by_rows(self, repeats: Sequence[Loop], block: SweptBlock, rows: Step,
+                 calls: Iterable[int]) -> dict[int, Prefetch]:  # fmt: skip
+        """All calls ask for a sweep's part of their rows there."""
+        part = -(-rows.times // block.sweeps)
+        share = part * rows.size
+        if part * block.sweeps > TWICE * rows.times or share % lcm(*(n.step for n in repeats)):
+            return {}
+        asked = Prefetch(_swept(repeats, share) + block.step, self.memory, part, rows.size if part > 1 else 0)
+        return dict.fromkeys(calls, asked)
 
 
 def runs(calls: dict[int, Touch], step: int) -> Iterable[dict[int, Touch]]:
@@ -128,6 +149,22 @@ def runs(calls: dict[int, Touch], step: int) -> Iterable[dict[int, Touch]]:
         here = [a.is_constant and a.const < step for a in apart]
         yield dict(c for c, h in zip(left, here, strict=True) if h)
         left = [c for c, h in zip(left, here, strict=True) if not h]
+
+
+def rows_apart(t: Touch, run: Step) -> Step | None:
+    """The rows of a call that each go through a run of their own."""
+    place, tile = t.operand.place, t.operand.tile
+    rows = (Step(s * k, n) for s, k, n in zip(place.strides, tile.steps, tile.shape, strict=True) if n > 1)
+    return max((r for r in rows if r.size >= run.size * run.times), default=None)
+
+
+def _swept(repeats: Sequence[Loop], share: int) -> Affine:
+    """How far the sweeps before have come, each by its share."""
+    out = Affine((), 0)
+    for n in reversed(repeats):
+        out += _since(n) * (share // n.step)
+        share *= n.trip or 1
+    return out
 
 
 def _since(loop: Loop) -> Affine:

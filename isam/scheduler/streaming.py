@@ -8,7 +8,7 @@ is brought by moves that do not make it stay.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 
 from isam.approach.choice import Choice, Trace
@@ -61,11 +61,15 @@ class _Streaming:
 
     def _once_each(self, loop: Loop, base: Base, touches: Iterable[Touch]) -> bool:
         """Whether calls read the same whole lines in every iteration of a loop, each line once."""
-        streaming: Mapping[str, str] = self.schedule.system.streaming
         return base.name in self.schedule.panels and (loop.trip or 0) > 1 and all(
-            t.issue.instruction in streaming and not t.offset.coefficient(loop.var) and t.issue.prefetch is None
-            and all(s.size for s in t.inside) and _lines(t) for t in touches
+            self._able(t.issue) and not t.offset.coefficient(loop.var) and all(s.size for s in t.inside) and _lines(t) for t in touches
         )  # fmt: skip
+
+    def _able(self, issue: Issue) -> bool:
+        """Whether another instruction lets pass what a call moves, and asks for what the call asks for."""
+        system = self.schedule.system
+        other = system.streaming.get(issue.instruction)
+        return other is not None and (issue.prefetch is None or system.instructions[other].cost.prefetch is not None)
 
 
 def _lines(t: Touch) -> bool:

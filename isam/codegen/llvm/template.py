@@ -20,7 +20,7 @@ temporary. Further:
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from functools import lru_cache, partial
 
@@ -52,7 +52,7 @@ class Setting:
     sizes: Mapping[str, int] = field(default_factory=dict)
     tiles: Mapping[str, tiles.Addressed] = field(default_factory=dict)
     lane: int = 0  # bytes of a lane that holds a group
-    asked: Mapping[str, str] = field(default_factory=dict)  # address to prefetch, by operand
+    asked: Mapping[str, Sequence[str]] = field(default_factory=dict)  # addresses to prefetch, by operand
     cache: int = 0  # which, nearest first
 
     @property

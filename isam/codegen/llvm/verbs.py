@@ -87,8 +87,8 @@ def _pointer(place: Callable[[Function, tiles.Addressed, Rows], tuple[str, str]]
 
 
 def _prefetch(c: Call) -> None:
-    if c.operand in c.setting.asked:
-        tiles.prefetch(c.fn, c.setting.asked[c.operand], c.setting.cache)
+    for pointer in c.setting.asked.get(c.operand, ()):
+        tiles.prefetch(c.fn, pointer, c.setting.cache)
 
 
 VERBS = {v.name: v for v in (

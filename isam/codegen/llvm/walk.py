@@ -24,7 +24,7 @@ from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
 from isam.schedule.fills import begin
 from isam.schedule.liveness import NOTHING, Cell
-from isam.schedule.tree import Bound, Issue, Loop, Node, Operand, Seq, Serpentine
+from isam.schedule.tree import Bound, Issue, Loop, Node, Operand, Prefetch, Seq, Serpentine
 
 if TYPE_CHECKING:
     from isam.codegen.llvm.lower import Lowering
@@ -297,7 +297,7 @@ class Walk:
         values: dict[str, str] = {}
         written: list[tuple[str, Cell, str, bool]] = []
         addressed: dict[str, tiles.Addressed] = {}
-        asked: dict[str, str] = {}
+        asked: dict[str, list[str]] = {}
         sizes = dict(issue.sizes)
         lanes = lanes_of_call(instruction, sizes, low.lanes)
         for o in issue.operands:
@@ -309,8 +309,7 @@ class Walk:
                 begins = begin(instruction, issue, o, size_of(dtype))
                 addressed[o.name] = self._addressed(o, dtype, begins)
                 if issue.prefetch is not None and addressed[o.name].literal is None:
-                    offset = self._resolved(o.place.offset + begins + issue.prefetch.ahead)
-                    asked[o.name] = self.addresses.pointer(self.bases[o.place.base], offset)
+                    asked[o.name] = self._asked(o, begins, issue.prefetch)
                 values[o.name] = addressed[o.name].pointer
                 continue
             if formal.role != "out":
@@ -322,6 +321,12 @@ class Walk:
         names = expand(self.fn, template, values, setting)
         for name, cell, dtype, splat in written:
             self.cells[cell] = Value(fitted(self.fn, names[name], dtype, lanes, low.lanes), dtype, splat)
+
+    def _asked(self, operand: Operand, begins: int, prefetch: Prefetch) -> list[str]:
+        """Addresses that a cache is asked for, ``begins`` bytes from where the operand lies."""
+        base, offset = self.bases[operand.place.base], operand.place.offset + begins + prefetch.ahead
+        lines = (self._resolved(offset + n * prefetch.apart) for n in range(prefetch.lines))
+        return [self.addresses.pointer(base, line) for line in lines]
 
     def _transposed(self, square: transposed.Square, at: int) -> None:
         """A call of a square: what it reads comes with the first, what it writes goes with the last."""

@@ -28,7 +28,7 @@ from isam.system.hierarchy import HIDDEN, SHARE, beyond, capacities, levels, nea
 FILLED = 1 / 2  # of a cache that a block fills: what passes by drives out of a fuller one what is read again
 FILLED_MORE = 5 / 8  # of it where the next one is much slower than it is read
 FILLED_LESS = 3 / 8  # of it where two blocks share it
-FULLER = (3 / 4, 1.0)  # parts that a block fills where rows that pass by less often save what crowding costs
+FULLER = (5 / 8, 3 / 4, 1.0)  # parts that a block fills where rows that pass by less often save what crowding costs
 CROWDED = 1 / 16  # of the time of calls, for each whole cache that a block fills besides (measured)
 FEW = 32  # sweeps over a block
 MUCH = 3 / 2  # times as fast
@@ -116,10 +116,12 @@ def cache_blocks(
     n, m, unit = main.length(axis), main.length(along), width[along]
     line = unit * max((size_of(u.dtype) for u in held), default=1)  # of a panel
     parts = dict.fromkeys([n, *(ceil(ceil(n / p) / 4) * 4 for p in (2, 3, 4, 6, 8, 12, 16, 24, 32, 64) if not whole)])
-    cache, part = near_cache(system), filled(main, width, system, held)
     rows = [u for u in brought(main) if along not in axes_of(u)] if vector[1:] else []  # of tiles
     passing = PASSING * sum(rows_of(main, u, width) for u in rows)
-    waits = Waits(main, width, system, along)
+    ahead = bool(rows) and all(asked_ahead(u, system) for u in rows)
+    cache, part = near_cache(system), FILLED if ahead else filled(main, width, system, held)
+    waits = Waits(main, width, system, along, ahead)
+    crowding = CROWDED * max(1.0, needed(main, width, system) / further(system)) if ahead else CROWDED
     best: tuple[float, int, int] | None = None
     seen = set[tuple[int, int, float, bool]]()  # blocks of one size, whatever part of the cache they are to fill
     for step, fill in product(parts, sorted({part, *(f for f in FULLER if f > part)})):
@@ -131,7 +133,7 @@ def cache_blocks(
                 continue
             seen.add(size)
             crowded = max(0.0, columns * step * column / share / cache - part) if cache else 0.0
-            seconds = waits.seconds(columns, -(-n // step)) + CROWDED * crowded * waits.calls
+            seconds = waits.seconds(columns, -(-n // step)) + crowding * crowded * waits.calls
             seconds *= LEFT_OVER ** ((n % step > 0) + (m // unit * unit % columns > 0))
             seconds += 0 if most else NEVER
             if best is None or seconds < best[0]:
@@ -153,23 +155,34 @@ def filled(main: Nest, width: dict[str, int], system: System, held: Sequence[Use
     sweeps = max((outside(main, u, width) for u in held), default=1)
     if sweeps == 1:
         return 1.0
-    slow = needed(main, width, system) > MUCH * next((b for _, b in levels(system)[2:] if b), inf)
+    slow = needed(main, width, system) > MUCH * further(system)
     return FILLED_MORE if slow else FILLED_LESS if sweeps <= FEW else FILLED
+
+
+def further(system: System) -> float:
+    """Bytes per second from the caches behind the second; inf where that is not known."""
+    return next((b for _, b in levels(system)[2:] if b), inf)
+
+
+def asked_ahead(use: Use, system: System) -> bool:
+    """Whether caches can be asked for what is moved to where calls read an operand."""
+    moves = system.moves_by_edge.get((system.home, next(iter(use.homes), "")), ())
+    return any(system.instructions[m.by].cost.prefetch is not None for m in moves)
 
 
 class Waits:
     """Seconds for which the calls of a nest wait where columns and a sum are cut. For rows, which are read again for
-    every block of columns: where a cache gives them, as far as they come slower than calls go on. For results, with
-    which every part of the sum but the first begins."""
+    every block of columns: where a cache gives them, as far as they come slower than calls go on, which hide more of
+    what is asked for ``ahead``. For results, with which every part of the sum but the first begins."""
 
-    def __init__(self, main: Nest, width: dict[str, int], system: System, along: str):
+    def __init__(self, main: Nest, width: dict[str, int], system: System, along: str, ahead: bool):
         rows = sum(volume(main, u) * size_of(u.dtype) for u in brought(main) if along not in axes_of(u))
         speed = next((b for _, b in levels(system)[:2][-1:] if b), needed(main, width, system))
         blocks = prod(ceil(main.length(a) / width[a]) for a in main.axes if a not in main.reduced)
         rate, cached = (speed, True) if rows <= 2 * near_cache(system) else beyond(rows, speed, system)
         self.rows, self.columns = rows / rate if rate else 0.0, main.length(along)
         self.calls = main.calls() / call_rate(main, system)
-        self.hidden = HIDDEN * self.calls if cached else 0.0
+        self.hidden = (1.0 if ahead else HIDDEN) * self.calls if cached else 0.0
         self.results = WAIT * blocks * sum(u.writes for u in main.uses)
 
     def seconds(self, columns: int, parts: int) -> float:
