@@ -91,7 +91,7 @@ class _Prefetches:
         return not t.writes and t.issue.is_move and t.issue.instruction in self.able
 
     def _chosen(
-        self, loop: Loop, buffers: Iterable[str], size: int, whole: int, rate: float, sweeps: int = 1
+        self, loop: Loop, buffers: Iterable[str], size: int, whole: int, rate: float, sweeps: int = 1, row: int = 0
     ) -> str:
         context = {
             "loop": loop.axis or loop.var,
@@ -101,6 +101,7 @@ class _Prefetches:
             "whole": whole,
             "rate": rate,
             "sweeps": sweeps,
+            "row": row,
             "_system": self.schedule.system,
         }
         return self.trace.choose(Choice("prefetch", self.options, context))
@@ -111,7 +112,8 @@ class _Prefetches:
         if not found:
             return None
         size = sum(abs(touches[0].way(loop)[0]) for touches in found.values())
-        memory = self._chosen(loop, found, size, size * (loop.trip or 1), 0.0)
+        row = max(_run(t) for touches in found.values() for t in touches)
+        memory = self._chosen(loop, found, size, size * (loop.trip or 1), 0.0, row=row)
         if memory == NOWHERE:
             return None
         return _with(loop, found.values(), lambda t: Prefetch(Affine((), t.way(loop)[0]), memory))
@@ -198,6 +200,11 @@ def _dense(touches: Sequence[Touch], loop: Loop) -> bool:
     step = touches[0].way(loop)[0]
     alike = all(t.way(loop)[0] == step for t in touches)
     return alike and all(high - low == step for low, high in merged(t.hull for t in touches))
+
+
+def _run(t: Touch) -> int:
+    """Bytes that the innermost loop around a call goes through."""
+    return abs(t.inside[-1].size) * t.inside[-1].times if t.inside else t.bytes
 
 
 def _once(touches: Sequence[Touch]) -> list[Touch]:

@@ -167,9 +167,10 @@ class Greedy(Approach):
     def prefetch(self, choice: Choice) -> Any:
         """Rows, where all that the loop goes through does not stay in the last cache: the nearest that holds two
         iterations of it; none where that is the nearest of all, for so little at a time hardware brings in time, but
-        where the last is much slower (measured). Blocks, where the first sweep over them waits long enough: the one of
+        where the last is much slower, which in turn brings rows of several pages as fast as it can (measured). Blocks, where the first sweep over them waits long enough: the one of
         the nearest two that holds two of them. Streams, where the cache that holds them is known to be slower than they
         are read: the nearest."""
+        from isam.caches import PERIOD
         from isam.system.hierarchy import SHARE, slow
 
         context, caches, none = choice.context, choice.context["_system"].caches, choice.options[0]
@@ -181,7 +182,7 @@ class Greedy(Approach):
             holds = next((m for m in caches if context["whole"] <= SHARE * m.capacity), None)
             given = (caches[-1].bandwidth or 0.0) / 2 if holds is None else holds.bandwidth or 0.0
             return caches[0].name if 0 < given < context["rate"] else none
-        in_time = able[:1] == [caches[0].name] and not slow(caches)
+        in_time = context["row"] > PERIOD if slow(caches) else able[:1] == [caches[0].name]
         stays = context["bytes"] * context["iterations"] <= caches[-1].capacity // 2
         return none if stays or not able or in_time else able[0]
 

@@ -18,7 +18,7 @@ from isam.scheduler.plans.register import RegisterBlock, axes_of, operand_memori
 from isam.scheduler.plans.request import Request
 from isam.scheduler.plans.sets import crowd
 from isam.scheduler.plans.traffic import call_rate, reads, vector_axes, volume
-from isam.system.hierarchy import HIDDEN, SHARE, levels
+from isam.system.hierarchy import HIDDEN, SHARE, levels, slow
 
 MISS = 8.0  # relative cycles for a line of results that has to be fetched
 AHEAD = 512  # bytes of a row that are there in time when several rows are read in turns (measured)
@@ -27,6 +27,8 @@ SLOWER = 3 / 4  # relative cycles per call for all that it gives, beyond that (m
 BESIDE = 2  # rows at a time of those that are gone through, where what is made of them lies on the same sets
 APART = 1 / 64  # relative cycles per call where results wait in memory for others, taken with them: little (measured)
 BROKEN = 2.0  # relative cycles per call on short rows from beyond the caches, several at a time (measured)
+STREAMS = 3  # long rows at a time that a slow last cache brings as fast as fewer (measured)
+FURTHER = 1 / 5  # relative cycles per call for each one more
 
 
 def best_with_conflicts(found: list[RegisterBlock], request: Request, most: int) -> list[RegisterBlock]:
@@ -38,7 +40,8 @@ def best_with_conflicts(found: list[RegisterBlock], request: Request, most: int)
         return found[:most]
     inner = [a for a in reversed(main.axes) if a not in main.reduced]
     passed, whole = gone_through(group, main), taken_whole(group, main)
-    short = short_rows(passed, main, known[-1][0])
+    short, long = (rows_from_afar(passed, main, known[-1][0], is_long) for is_long in (False, True))
+    late = FURTHER if slow(system.caches) else 0.0
     near, speed = known[0][0], known[1][1] if len(known) > 1 else 0.0
     given = speed / call_rate(main, system)  # bytes for each call
     lines, cells = max(1, near // PERIOD), max(system.memories[m].limit for m in memories)
@@ -47,6 +50,7 @@ def best_with_conflicts(found: list[RegisterBlock], request: Request, most: int)
     def cost(b: RegisterBlock, most: float) -> float:
         spilled = 1.0 if overlaps(main, b) > cells else 0.0
         broken = BROKEN if any(b.of(a) > 1 for a in short) else 0.0
+        broken += late * max((b.of(a) - STREAMS for a in long if b.of(a) > STREAMS), default=0)
         waits = rows_late(main, b, bindable) + (0.0 if passed else fetched(main, b, near, given))
         width = b.widths(main)
         crowded = sum(max(0.0, crowd(main, u, width) / (lines / BESIDE) - 1) for u in passed)
@@ -103,16 +107,17 @@ def gone_through(group: Group, main: Nest) -> list[Use]:
     return out
 
 
-def short_rows(passed: list[Use], main: Nest, cache: int) -> frozenset[str]:
-    """Axes that count rows of less than a page, of more than half the last cache, which are gone through several times:
-    one row after the other is one stream, and comes while the row before is worked on; several at a time are streams
-    that end before they are fetched ahead."""
+def rows_from_afar(passed: list[Use], main: Nest, cache: int, is_long: bool) -> frozenset[str]:
+    """Axes that count rows of more than half the last cache, which are gone through several times: those of up to a
+    page, or longer ones. One row after the other is one stream, and comes while the row before is worked on; several
+    short ones at a time are streams that end before they are fetched ahead, long ones wait for each other where the
+    last cache is slow."""
     out: set[str] = set()
     for u in passed:
         *rows, last = u.index
         size = size_of(u.dtype)
-        long = size * prod(main.length(a) for a in last.names if a in main.extents)  # not of loops around
-        if long <= PERIOD and size * volume(main, u) > cache // 2:
+        length = size * prod(main.length(a) for a in last.names if a in main.extents)  # not of loops around
+        if (length > PERIOD) == is_long and size * volume(main, u) > cache // 2:
             out |= {a for r in rows for a in r.names} - set(last.names)
     return frozenset(out)
 

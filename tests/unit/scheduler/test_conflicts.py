@@ -17,10 +17,12 @@ from isam.approach.choice import Choice, Trace
 from isam.approach.shipped.greedy import Greedy
 from isam.ir.kernel import Kernel
 from isam.ir.text import parse_kernel
+from isam.schedule.tree import Loop, distinct
 from isam.scheduler.plan import Group
 from isam.scheduler.plans.conflicts import (
     AHEAD,
     SLOWER,
+    STREAMS,
     best_with_conflicts,
     cheapest,
     conflicts,
@@ -37,6 +39,7 @@ from isam.system.graph import System
 from isam.system.hierarchy import HIDDEN
 from tests.pipeline import compiled, simulated
 from tests.unit.cost.test_dealt import VECTORS
+from tests.unit.test_partial import SOFTMAX
 
 DEPTHWISE = """kernel depthwise(H, W, C)
   in    X: f32[H + 2, W + 2, C]
@@ -287,6 +290,18 @@ def test_the_block_taken_fits_registers_and_sets(h, c):
     tiles = RegisterBlock(literal_eval(got.taken.note.removeprefix("block ")), 0.0)
     assert overlaps(got.main, tiles) <= 32
     assert conflicts(got.main, tiles, 8) == 0
+
+
+@pytest.mark.parametrize(("rows", "last", "together"), [(512, 20e9, STREAMS), (512, 40e9, 6), (64, 20e9, 6)])
+def test_few_long_rows_at_a_time_come_from_a_slow_cache(rows, last, together):
+    """8 MB of them, of 16 KB each; the cache gives 20 GB/s beside 156 of the one before, or has all of them near."""
+    host = simulated("host-amx")
+    far = replace(host.memories["l3"], bandwidth=last)
+    host = replace(host, memories={**host.memories, "l3": far})
+    made = compiled(parse_kernel(SOFTMAX), {"M": rows, "N": 4096}, host).schedule
+    assert made is not None
+    loops = [n for n in distinct(made.call) if isinstance(n, Loop) and any(isinstance(c, Loop) for c in distinct(n.body))]
+    assert max(n.step for n in loops) == together
 
 
 def test_machines_without_caches_are_left_alone():

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import isam
 from isam.approach.choice import Choice
 from isam.approach.shipped.greedy import Greedy, awaited
 from isam.codegen.llvm import to_ir
+from isam.cost.steps import TICK, StepCosts
 from isam.ir.affine import Affine
 from isam.ir.text import parse_kernel
 from isam.proof.scope import check_scope
@@ -76,9 +78,11 @@ def places(s: Schedule, loop: Loop, scope: Mapping[str, int]) -> tuple[set[int],
         for o in n.operands:
             if o.place.base in bases:
                 begin = o.place.offset.evaluate(at)
-                read.add(begin // LINE)
-                if n.prefetch is not None:
-                    asked.append((begin + n.prefetch.ahead.evaluate(at)) // LINE)
+                apart = (range(0, stride * many, stride) for stride, many in zip(o.place.strides, o.tile.shape, strict=True)
+                         if stride >= LINE)  # fmt: skip
+                read |= {(begin + sum(far)) // LINE for far in product(*apart)}
+                if (p := n.prefetch) is not None:
+                    asked += [(begin + p.ahead.evaluate(at) + n * p.apart) // LINE for n in range(p.lines)]
     return read, asked
 
 
@@ -109,6 +113,7 @@ def swept(node: Node, scope: Mapping[str, int]) -> Iterator[bool]:
             yield from swept(c, scope)
 
 
+TILES = HALF.replace("permits ", "permits flush, ")
 GATES = """kernel gates(T, B, H)
   permits contract, reassociate
   in    x: f32[T, B, H]
@@ -122,12 +127,15 @@ GATES = """kernel gates(T, B, H)
 """
 
 
-@pytest.mark.parametrize(("text", "sizes"), [
-    (PRODUCT, SIZES), (PRODUCT, {"M": 45, "N": 1000, "K": 1536}), (PRODUCT, {"M": 16, "N": 640, "K": 2500}),
-    (HALF, SIZES), (CELL, {"T": 2, "B": 24, "H": 512}), (GATES, {"T": 2, "B": 16, "H": 512}),
+@pytest.mark.parametrize(("text", "sizes", "on"), [
+    (PRODUCT, SIZES, "host-avx512"), (PRODUCT, {"M": 45, "N": 1000, "K": 1536}, "host-avx512"),
+    (PRODUCT, {"M": 16, "N": 640, "K": 2500}, "host-avx512"), (HALF, SIZES, "host-avx512"),
+    (CELL, {"T": 2, "B": 24, "H": 512}, "host-avx512"), (GATES, {"T": 2, "B": 16, "H": 512}, "host-avx512"),
+    (TILES, {"M": 96, "N": 4096, "K": 512}, "host-amx"), (TILES, {"M": 96, "N": 1280, "K": 2048}, "host-amx"),
+    (TILES, {"M": 230, "N": 3077, "K": 1024}, "host-amx"),
 ])  # fmt: skip
-def test_an_iteration_asks_for_all_of_the_next_block_and_hardly_more(text, sizes):
-    s = made(text, sizes, Blocks())
+def test_an_iteration_asks_for_all_of_the_next_block_and_hardly_more(text, sizes, on):
+    s = made(text, sizes, Blocks(), on)
     found = [*around(s.call, {})]
     assert found
     for loop, scope in found:
@@ -231,6 +239,32 @@ def test_it_is_printed_written_down_and_read_back():
     assert f"prefetch +({one.ahead}) B to l2" in str(s)
     assert {n.prefetch for n in asking(from_json(to_json(s)))} == {one}
     assert to_ir(s)[0].count("call void @llvm.prefetch") == len(asking(s))
+
+
+def test_a_call_of_several_rows_asks_for_some_of_those_that_lie_there():
+    """Sweeps of 16 rows, one after the other so many of them, each row in whole lines and one more."""
+    s = made(TILES, {"M": 96, "N": 1280, "K": 2048}, Blocks(), "host-amx")
+    calls = [n for n in asking(s) if n.operands[0].tile.buffer == "A"]
+    around = (n for n in distinct(s.call) if isinstance(n, Loop) and n.axis == "j" and calls[0] in [*distinct(n.body)])
+    columns = min(around, key=lambda n: n.step)
+    for n in calls:
+        (rows,) = n.operands[0].place.strides[:1]
+        assert rows == 2048 * 2 + LINE
+        assert (n.prefetch.lines, n.prefetch.apart) == (-(-16 // (columns.trip or 0)), rows)
+        assert f"prefetch {n.prefetch.lines} lines {rows} B apart from +({n.prefetch.ahead}) B to l2" in str(s)
+    assert {n.prefetch for n in asking(from_json(to_json(s)))} == {n.prefetch for n in asking(s)}
+    lines = sum(n.prefetch.lines for n in asking(s) if n.prefetch)
+    assert to_ir(s)[0].count("call void @llvm.prefetch") == lines > len(calls)
+    asks, plain = (StepCosts(s, {}).of(n, {}).interval for n in (calls[0], replace(calls[0], prefetch=None)))
+    cycles = s.system.instructions[calls[0].instruction].cost.prefetch or 0.0
+    assert (asks - plain) * TICK == pytest.approx(calls[0].prefetch.lines * cycles / 3e9, rel=1e-3)
+
+
+def test_rows_that_sweeps_do_not_share_evenly_are_left_alone():
+    """More sweeps than twice as many as rows: every one would ask for a row, most of them for none that is wanted."""
+    approach = Blocks()
+    assert not asking(made(TILES, {"M": 96, "N": 8192, "K": 256}, approach, "host-amx"))
+    assert {a["sweeps"] for a in approach.asked} == {64}
 
 
 def test_names_that_have_no_value_are_refused():

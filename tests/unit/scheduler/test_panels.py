@@ -307,6 +307,21 @@ def test_rows_from_memory_make_blocks_fuller(rows, part):
     assert blocks_of(nest, {"i": 6, "j": 32}, host()).get("j", 256) * 1024 * 4 == part * (1 << 20)
 
 
+@pytest.mark.parametrize(("columns", "terms", "asked", "block"), [
+    (5120, 2048, True, 256), (5120, 2048, False, 320),
+    (3072, 1024, True, 512), (3072, 1024, False, 512),
+])  # fmt: skip
+def test_blocks_leave_room_for_rows_of_tiles_that_are_asked_for_ahead(columns, terms, asked, block):
+    """Half of 2 MiB, no more: what comes from beyond is missed; unless every sweep waits for rows from beyond."""
+    machine = simulated("host-amx")
+    deaf = {n: replace(i, cost=replace(i.cost, prefetch=None)) for n, i in machine.instructions.items()}
+    machine = machine if asked else replace(machine, instructions=deaf)
+    sizes = {"M": 1500, "N": columns, "K": terms}
+    made = compiled(parse_kernel(test_next_block.TILES), sizes, machine).schedule
+    assert made is not None
+    assert max(n.step for n in distinct(made.call) if isinstance(n, Loop) and n.axis == "j") == block
+
+
 STEPS = [(1, 1, 14 * 14 * 64), (2, 1, 14 * 14 * 64), (3, 2, 14 * 14 * 127)]
 
 

@@ -114,6 +114,20 @@ def test_a_machine_without_such_moves_is_not_asked() -> None:
     assert not told.asked
 
 
+@pytest.mark.parametrize("able", [True, False])
+def test_moves_that_ask_a_cache_pass_where_the_other_move_can_ask(able: bool) -> None:
+    """Rows of 2048 terms, which the nearest cache does not hold, and which every sweep asks for some of the next of."""
+    system = simulated("sapphire-rapids")
+    deaf = {n: replace(i, cost=replace(i.cost, prefetch=None)) for n, i in system.instructions.items()
+            if n in system.streaming.values()}  # fmt: skip
+    system = system if able else replace(system, instructions={**system.instructions, **deaf})
+    sizes = {"M": 1500, "N": 1280, "K": 2048}
+    s = compiled(PRODUCT, sizes, system).schedule
+    assert s is not None
+    asks = {n.instruction for n in distinct(s.call) if isinstance(n, Issue) and n.prefetch}
+    assert asks == {"tilestream_bf16" if able else "tileload_bf16"}
+
+
 def test_streaming_is_no_way_between_memories() -> None:
     system = load_system("sapphire-rapids")
     streams = {m.by for m in system.moves if m.streams}
