@@ -62,7 +62,8 @@ class _Streaming:
     def _once_each(self, loop: Loop, base: Base, touches: Iterable[Touch]) -> bool:
         """Whether calls read the same whole lines in every iteration of a loop, each line once."""
         return base.name in self.schedule.panels and (loop.trip or 0) > 1 and all(
-            self._able(t.issue) and not t.offset.coefficient(loop.var) and all(s.size for s in t.inside) and _lines(t) for t in touches
+            self._able(t.issue) and not t.offset.coefficient(loop.var) and all(s.size for s in t.inside) and _lines(t)
+            for t in touches
         )  # fmt: skip
 
     def _able(self, issue: Issue) -> bool:

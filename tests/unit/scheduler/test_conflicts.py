@@ -300,8 +300,8 @@ def test_few_long_rows_at_a_time_come_from_a_slow_cache(rows, last, together):
     host = replace(host, memories={**host.memories, "l3": far})
     made = compiled(parse_kernel(SOFTMAX), {"M": rows, "N": 4096}, host).schedule
     assert made is not None
-    loops = [n for n in distinct(made.call) if isinstance(n, Loop) and any(isinstance(c, Loop) for c in distinct(n.body))]
-    assert max(n.step for n in loops) == together
+    loops = (n for n in distinct(made.call) if isinstance(n, Loop))
+    assert max(n.step for n in loops if any(isinstance(c, Loop) for c in distinct(n.body))) == together
 
 
 def test_machines_without_caches_are_left_alone():

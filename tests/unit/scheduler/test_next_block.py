@@ -78,8 +78,8 @@ def places(s: Schedule, loop: Loop, scope: Mapping[str, int]) -> tuple[set[int],
         for o in n.operands:
             if o.place.base in bases:
                 begin = o.place.offset.evaluate(at)
-                apart = (range(0, stride * many, stride) for stride, many in zip(o.place.strides, o.tile.shape, strict=True)
-                         if stride >= LINE)  # fmt: skip
+                dims = zip(o.place.strides, o.tile.shape, strict=True)
+                apart = (range(0, stride * many, stride) for stride, many in dims if stride >= LINE)
                 read |= {(begin + sum(far)) // LINE for far in product(*apart)}
                 if (p := n.prefetch) is not None:
                     asked += [(begin + p.ahead.evaluate(at) + n * p.apart) // LINE for n in range(p.lines)]
