@@ -158,10 +158,15 @@ class Group:
         wide = [m.limit or 1 for n, m in mapped if n.calls() * (m.limit or 1) > FEW * self.main.calls() * m.unit]
         return -(-max([1, *wide]) // step) * step
 
+    @cached_property
+    def common(self) -> frozenset[str]:
+        """Axes of all nests."""
+        return frozenset(a for a in self.axes if all(a in n.extents for n in self.nests))
+
     def apart(self) -> frozenset[str]:
         """Axes of all nests whose blocks share nothing that one of them writes: in every access to what is written
         somewhere, one and the same dimension is indexed by the axis alone."""
-        out = frozenset(a for a in self.axes if all(a in n.extents for n in self.nests))
+        out = self.common
         for buffer in {u.buffer for n in self.nests for u in n.uses if u.writes}:
             out &= self.apart_in(buffer)
         return out

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 from itertools import product
 from math import ceil, inf, prod
@@ -42,30 +42,35 @@ NEVER = 1e9  # seconds
 
 def slowed(
     cost: float, main: Nest, width: dict[str, int], outer: Sequence[tuple[str, int]], system: System,
-    bindable: frozenset[str],
+    bindable: frozenset[str], common: Collection[str],
 ) -> float:  # fmt: skip
     """Relative cycles per call of a register block that takes ``cost`` of them while what its rows share comes from the
     near cache. Where the next one is known to be slower than they read it, calls take as long as that: for the first of
-    the rows that read it again, but where it has just been laid out anew; for all of them where it does not stay. As
-    much as the near cache holds is there from the call before. ``outer``: the blocks around, as :func:`outer_blocks`
-    says."""
+    the rows that read it again, but where it has just been laid out anew, and half as long where it may be asked for
+    during those before, as there is room for two blocks; for all of them where it does not stay. As much as the near
+    cache holds is there from the call before. ``outer``: the blocks around, as :func:`outer_blocks`
+    says; ``common``: axes of all nests."""
     speed = next((bandwidth for _, bandwidth in levels(system)[2:]), 0.0)
     vector = vector_axes(main)
     if not speed or not vector:
         return cost
     lengths, room = {a: main.length(a) for a in (*main.reduced, *vector)}, SHARE * near_cache(system)
-    share, side = 0.0, boxes_held(main, vector[-1], width)
+    late, side, out = needed(main, width, system) / speed, boxes_held(main, vector[-1], width, common), cost
     for u in (u for u in brought(main) if vector[-1] in axes_of(u)):
         again, element = outside(main, u, width), size_of(u.dtype) * side
         whole = prod(lengths.get(a, 1) for a in axes_of(u)) * element
         if whole <= room:
             continue
         inside = lengths | dict(outer)
-        stays = again > 1 and prod(inside.get(a, 1) for a in axes_of(u)) * element <= room
-        made = u.buffer not in bindable and again >= WORTH_PACKING
-        first = 1 / prod(ceil(main.length(a) / width[a]) for a in width if a not in axes_of(u))
-        share = max(share, (1 - room / whole) * (1.0 if not stays else 0.0 if made else first))
-    return cost + share * max(0.0, needed(main, width, system) / speed - cost)
+        block = prod(inside.get(a, 1) for a in axes_of(u)) * element
+        stays, farther = again > 1 and block <= room, 1 - room / whole
+        if stays and u.buffer not in bindable and again >= WORTH_PACKING:
+            continue
+        times = [main.length(a) / width[a] for a in width if a not in axes_of(u)]
+        share = farther / prod(map(ceil, times)) if stays else farther  # of the calls
+        asked = stays and 2 * block <= room and prod(map(int, times)) > 1 and asked_ahead(u, system)
+        out = max(out, share * late, cost + (HIDDEN if asked else 1.0) * share * max(0.0, late - cost))
+    return out
 
 
 def streamed(main: Nest, use: Use, width: dict[str, int], bindable: frozenset[str]) -> bool:
@@ -89,7 +94,7 @@ def outer_blocks(request: Request, width: dict[str, int]) -> list[tuple[str, int
     whole = request.group.exact and len(reduced) > 1
     if any(streamed(main, u, width, request.bindable) for u in main.uses):
         return [] if whole else [(longest(main), ROWS)]
-    return cache_blocks(main, width, system, request.bindable, whole)
+    return cache_blocks(main, width, system, request.bindable, request.group.common, whole)
 
 
 def longest(main: Nest) -> str:
@@ -98,11 +103,12 @@ def longest(main: Nest) -> str:
 
 
 def cache_blocks(
-    main: Nest, width: dict[str, int], system: System, bindable: frozenset[str], whole: bool = False
+    main: Nest, width: dict[str, int], system: System, bindable: frozenset[str], common: Collection[str],
+    whole: bool = False,
 ) -> list[tuple[str, int]]:
     """Outer blocks so that the box shared by all rows stays in the second nearest cache, of those the ones with which
     calls wait least, longer ones in a crowded cache counted in. Parts of longer panels share sets of the cache.
-    ``whole``: sums are not cut."""
+    ``common``: axes of all nests of the group; ``whole``: sums are not cut."""
     reduced = [a for a in main.axes if a in main.reduced]
     vector = vector_axes(main)
     if not vector:
@@ -110,7 +116,7 @@ def cache_blocks(
     axis, along = longest(main), vector[-1]
     held = [u for u in brought(main) if along in axes_of(u)]
     shared = frozenset().union(*map(axes_of, held)) - {axis, along}
-    others = prod(main.length(a) for a in (*reduced, *vector) if a in shared) * boxes_held(main, along, width)
+    others = prod(main.length(a) for a in (*reduced, *vector) if a in shared) * boxes_held(main, along, width, common)
     column = others * max((size_of(u.dtype) for u in held), default=1)
     laid = any(u.buffer in bindable for u in held)  # once for all calls, in panels of the whole sum
     n, m, unit = main.length(axis), main.length(along), width[along]

@@ -59,7 +59,7 @@ def best_with_conflicts(found: list[RegisterBlock], request: Request, most: int)
         if total > most:
             return total
         outer[b.tiles] = tuple(outer_blocks(request, width))
-        return slowed(total, main, width, outer[b.tiles], system, bindable)
+        return slowed(total, main, width, outer[b.tiles], system, bindable, group.common)
 
     def rank(b: RegisterBlock) -> tuple[float, ...]:
         return b.cost, b.calls, *(-b.of(a) for a in inner)

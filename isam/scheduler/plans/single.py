@@ -162,10 +162,9 @@ def blocked(request: Request, block: RegisterBlock) -> Plan:
     rest = [a for a in parallel if a not in vector]
     plainly = [a for a in rest if width[a] == 1]
     tiled = [a for a in rest if width[a] > 1]
-    common = {a for a in parallel if all(a in n.extents for n in group.nests)}
     last = last_axis(group, main)
     axes = sorted((*plainly, *tiled, *vector), key=lambda a: a == last)
-    order = head + sorted(((a, width[a]) for a in axes), key=lambda b: b[0] not in common)
+    order = head + sorted(((a, width[a]) for a in axes), key=lambda b: b[0] not in group.common)
     order += [(a, unit[a]) for a in reduced[:-1]]
     if reduced:
         inner = reduced[-1]

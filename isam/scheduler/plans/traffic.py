@@ -42,10 +42,12 @@ def brought(main: Nest) -> list[Use]:
     return [u for u in main.uses if u.reads and not u.writes and u.index and not is_literal(u.buffer)]
 
 
-def boxes_held(main: Nest, along: str, width: dict[str, int]) -> int:
+def boxes_held(main: Nest, along: str, width: dict[str, int], common: Collection[str]) -> int:
     """How many boxes of what is read along an axis are held side by side: all that the loops inside one that reads them
-    again go through. Axes of a register block of one row are outside the others."""
-    loops = sorted((a for a in main.axes if a not in main.reduced and a not in main.mapped), key=lambda a: width[a] > 1)
+    again go through. Axes of a register block of one row are outside the others, and those inside that not all nests of
+    the group have in ``common``."""
+    loops = (a for a in main.axes if a not in main.reduced and a != along)
+    loops = sorted(loops, key=lambda a: (a not in common, width[a] > 1))
     most = 1
     for mine in (axes_of(u) for u in main.uses if u.reads and not u.writes and along in axes_of(u)):
         again = next((n for n, a in enumerate(loops) if a not in mine and main.length(a) > width[a]), len(loops))

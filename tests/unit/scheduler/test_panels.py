@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import inf
 
 import pytest
 
@@ -13,7 +14,7 @@ from isam.scheduler.nests import Nest, nests_of
 from isam.scheduler.plans.cache import cache_blocks, slowed
 from isam.scheduler.plans.traffic import boxes_held, volume
 from isam.system.graph import System
-from isam.system.hierarchy import SHARE, beyond, near_cache
+from isam.system.hierarchy import HIDDEN, SHARE, beyond, near_cache
 from isam.system.load import load_system
 from tests.pipeline import compiled, judge, simulated
 from tests.systems.test_serpentine import NARROW
@@ -73,7 +74,18 @@ WIDTHS = [({"q": 3, "i": 4, "t": 1}, 3), ({"q": 1, "i": 4, "t": 1}, 3), ({"q": 1
 @pytest.mark.parametrize(("width", "want"), WIDTHS)
 def test_panels_that_loops_inside_go_through_share_the_cache(width, want):
     """Loops of one row are outside those of blocks; ``t`` and ``i`` read the panels of every ``q`` again."""
-    assert boxes_held(main_nest({"T": 8, "B": 32, "H": 64}), "j", {**width, "j": 32}) == want
+    nest = main_nest({"T": 8, "B": 32, "H": 64})
+    assert boxes_held(nest, "j", {**width, "j": 32}, nest.axes) == want
+
+
+@pytest.mark.parametrize("mapped", [False, True])
+def test_panels_of_what_other_nests_take_at_once_share_the_cache(mapped):
+    """The gates of a unit: not all nests have ``q``, whose loop is inside those of rows, of vectors or tiles."""
+    nest = main_nest({"T": 1, "B": 32, "H": 64})
+    nest = replace(nest, mapped={**nest.mapped, "i": nest.mapped["j"]}) if mapped else nest
+    width = {"t": 1, "q": 1, "i": 8, "j": 32}
+    assert boxes_held(nest, "j", width, nest.axes) == 1
+    assert boxes_held(nest, "j", width, {"t", "i", "j"}) == 3
 
 
 def host(near: int = 1 << 20, far: float | None = None) -> System:
@@ -84,8 +96,14 @@ def host(near: int = 1 << 20, far: float | None = None) -> System:
     return replace(system, memories={**system.memories, **more})
 
 
+def deaf(machine: System) -> System:
+    """None of its caches can be asked for anything."""
+    without = {n: replace(i, cost=replace(i.cost, prefetch=None)) for n, i in machine.instructions.items()}
+    return replace(machine, instructions=without)
+
+
 def blocks_of(nest: Nest, width: dict[str, int], system: System, bound: str = "") -> dict[str, int]:
-    return dict(cache_blocks(nest, width, system, frozenset(bound)))
+    return dict(cache_blocks(nest, width, system, frozenset(bound), nest.axes))
 
 
 @pytest.mark.parametrize("cache", [1 << 19, 1 << 20, 1 << 21])
@@ -122,9 +140,9 @@ def test_sums_that_keep_their_order_have_blocks_of_columns(permits):
 
 def test_blocks_of_columns_alone_leave_sums_whole():
     nest = main_nest({"M": 1536, "N": 5120, "K": 8192}, PRODUCT)
-    cut = dict(cache_blocks(nest, {"i": 6, "j": 32}, host(), frozenset()))
+    cut = dict(cache_blocks(nest, {"i": 6, "j": 32}, host(), frozenset(), nest.axes))
     assert cut["k"] < 8192
-    whole = dict(cache_blocks(nest, {"i": 6, "j": 32}, host(), frozenset(), whole=True))
+    whole = dict(cache_blocks(nest, {"i": 6, "j": 32}, host(), frozenset(), nest.axes, whole=True))
     assert set(whole) == {"j"}
     assert whole["j"] * 8192 * 4 <= 1 << 20
 
@@ -212,16 +230,21 @@ def test_calls_wait_for_a_farther_cache_where_the_near_one_does_not_hold_what_th
     nest, width = main_nest({"M": 1500, "N": 128, "K": deep}, PRODUCT), {"i": 4, "j": 64}
     none, bound, cut = frozenset[str](), frozenset("B"), [("k", 500)]
     far = (1 - SHARE * near_cache(host(far=rate)) / (128 * deep * 4)) * (times - 1)
-    assert slowed(1.0, nest, width, [], host(far=rate), none) == pytest.approx(1 + far)
-    assert slowed(1.0, nest, width, cut, host(far=rate), none) == 1, "just laid out anew, they are near"
+    assert slowed(1.0, nest, width, [], host(far=rate), none, nest.axes) == pytest.approx(1 + far)
+    assert slowed(1.0, nest, width, cut, host(far=rate), none, nest.axes) == 1, "just laid out anew, they are near"
     once = main_nest({"M": 4, "N": 128, "K": deep}, PRODUCT)
     for had in (none, bound):
-        assert slowed(1.0, once, width, cut, host(far=rate), had) == pytest.approx(1 + far), "read but once"
-    first = slowed(1.0, nest, width, cut, host(far=rate), bound)
+        assert slowed(1.0, once, width, cut, host(far=rate), had, nest.axes) == pytest.approx(1 + far), "read but once"
+    asked, first = (slowed(1.0, nest, width, cut, m, bound, nest.axes) for m in (host(far=rate), deaf(host(far=rate))))
     assert first == pytest.approx(1 + 4 / 1500 * far), "the first rows bring them"
+    assert asked == pytest.approx(1 + HIDDEN * 4 / 1500 * far), "those before ask for them"
+    late, eight = 64 * NEED / (rate or inf), main_nest({"M": 8, "N": 128, "K": deep}, PRODUCT)
+    got = slowed(1.0, eight, width, cut, host(far=(rate or inf) / 64), bound, nest.axes)
+    farther = max(0.0, 1 - SHARE * (1 << 20) / (128 * deep * 4))
+    assert got == pytest.approx(max(1.0, farther * late / 2)), "no sooner than they come"
     six = main_nest({"M": 6, "N": 128, "K": deep}, PRODUCT)
-    assert slowed(1.0, six, width, cut, host(far=rate), bound) == pytest.approx(1 + far / 2), "one of two"
-    assert slowed(times, nest, width, [], host(far=rate), none) == times, "as long by themselves"
+    assert slowed(1.0, six, width, cut, host(far=rate), bound, nest.axes) == pytest.approx(1 + far / 2), "one of two"
+    assert slowed(times, nest, width, [], host(far=rate), none, nest.axes) == times, "as long by themselves"
 
 
 @pytest.mark.parametrize("deep", [128, 1408])
@@ -314,8 +337,7 @@ def test_rows_from_memory_make_blocks_fuller(rows, part):
 def test_blocks_leave_room_for_rows_of_tiles_that_are_asked_for_ahead(columns, terms, asked, block):
     """Half of 2 MiB, no more: what comes from beyond is missed; unless every sweep waits for rows from beyond."""
     machine = simulated("host-amx")
-    deaf = {n: replace(i, cost=replace(i.cost, prefetch=None)) for n, i in machine.instructions.items()}
-    machine = machine if asked else replace(machine, instructions=deaf)
+    machine = machine if asked else deaf(machine)
     sizes = {"M": 1500, "N": columns, "K": terms}
     made = compiled(parse_kernel(test_next_block.TILES), sizes, machine).schedule
     assert made is not None
