@@ -1,10 +1,11 @@
 """What it is worth that an Approach decides as it does.
 
-    python -m benchmarks.choices serpentine|blocks|steps|stream|upfront|pipeline [--group NAME ...] [--shape NAME ...]
-                                [--rounds N] [--seconds S]
+    python -m benchmarks.choices serpentine|blocks|rows|steps|stream|upfront|pipeline [--group NAME ...]
+                                [--shape NAME ...] [--rounds N] [--seconds S]
 
 ``serpentine``: loops go back and forth where a cache keeps part of what they go through; else all go forth. ``blocks``:
-sweeps over a block ask for the next one; else none does. ``steps``: what a recurrent loop reads is made for a block of
+sweeps over a block ask for the next one; else none does. ``rows``: loops that go through rows several times ask for the
+next ones; else none does. ``steps``: what a recurrent loop reads is made for a block of
 its steps at a time; else as the kernel is written. ``stream``: what would not be found again passes the nearest cache;
 else all stays there. ``upfront``: tiles are brought before the calls of their block; else as they are wanted. Each
 kernel of which something is decided so is compiled once more for an Approach that never decides so, and both are called
@@ -66,6 +67,16 @@ def asks(schedule: Schedule) -> bool:
     return any(p is not None and not p.ahead.is_constant for p in asked)
 
 
+def over_rows(choice: Choice) -> bool:
+    """Whether the rows of the next iteration are what would be asked for."""
+    return bool(choice.context["row"])
+
+
+def asks_for_rows(schedule: Schedule) -> bool:
+    asked = (d for d in schedule.trace.decisions if d.point == "prefetch" and d.context["row"])
+    return any(d.chosen for d in asked)
+
+
 def streams(schedule: Schedule) -> bool:
     others = set(schedule.system.streaming.values())
     return any(isinstance(n, Issue) and n.instruction in others for n in distinct(schedule.call))
@@ -83,7 +94,9 @@ def in_blocks(schedule: Schedule) -> bool:
 TILES = ("bf16", "int8", "resnet50-bf16", "blocks-bf16", "attention-bf16")
 DECISIONS = {
     "serpentine": Decision(Without("serpentine"), turns, ("gru", "gru-bf16")),
-    "blocks": Decision(Without("prefetch", over_blocks), asks, ("deepbench", "resnet50", "blocks", "gru", "gru-bf16")),
+    "blocks": Decision(Without("prefetch", over_blocks), asks,
+                       ("deepbench", "resnet50", "blocks", "gru", "gru-bf16", "bf16", "int8")),
+    "rows": Decision(Without("prefetch", over_rows), asks_for_rows, ("rows",)),
     "steps": Decision(Without("variant"), in_blocks, ("gru", "gru-bf16")),
     "stream": Decision(Without("stream"), streams, TILES),
     "upfront": Decision(Without("upfront"), decided("upfront"), TILES),
