@@ -18,6 +18,7 @@ from isam.ir.mapping import Cover
 from isam.once import once
 from isam.schedule import SCHEMA
 from isam.schedule.tree import (
+    LINES,
     Bound,
     Deal,
     Issue,
@@ -158,9 +159,9 @@ class _Tables:
         if isinstance(n, Issue):
             point = tuple([(name, self.affine(e)) for name, e in n.point])
             operands = tuple([self.operand(o) for o in n.operands])
+            asked = () if (p := n.prefetch) is None else ((self.affine(p.ahead), *(p[1:] if p.lines > 1 else p[1:2])),)
             row: tuple[Any, ...] = ("issue", n.unit, n.instruction, n.sizes, operands, n.nest, point,
-                                    tuple([(w.stream, w.lag, w.every) for w in n.after]), n.joined,
-                                    *(() if (p := n.prefetch) is None else ((self.affine(p.ahead), *p[1:]),)))
+                                    tuple([(w.stream, w.lag, w.every) for w in n.after]), n.joined, *asked)
         elif isinstance(n, Seq):
             row = ("seq", *[self.node(c) for c in n.children])
         else:
@@ -194,6 +195,12 @@ def _only(more: list[Any]) -> None:
         raise ValueError(f"{len(more)} fields where there may be one")
 
 
+def _prefetch(affines: list[Affine], ahead: int, memory: str, lines: int = 1, apart: int = 0) -> Prefetch:
+    if not 1 <= lines <= LINES:
+        raise ValueError(f"{lines} lines are asked for, of at most {LINES}")
+    return typed(Prefetch(affines[ahead], memory, lines, apart))
+
+
 def _nodes(d: dict[str, Any]) -> list[Node]:
     affines = [read_affine(r) for r in d["affines"]]
     places = [typed(Place(m, b, affines[o], tuple(s), c)) for m, b, o, s, c in d["places"]]
@@ -208,7 +215,7 @@ def _nodes(d: dict[str, Any]) -> list[Node]:
             nodes.append(Issue(unit, ins, tuple([(n, v) for n, v in sizes]), tuple([operands[o] for o in ops]), nest,
                                tuple([(n, affines[e]) for n, e in point]),
                                tuple([typed(Wait(*w)) for w in after]), joined,
-                               *(typed(Prefetch(affines[ahead], *rest)) for ahead, *rest in prefetch)))
+                               *(_prefetch(affines, *asked) for asked in prefetch)))
         elif kind == "seq":
             nodes.append(Seq(tuple([nodes[i] for i in row[1:]])))
         elif kind == "loop":

@@ -92,9 +92,12 @@ class Wait:
     every: bool = False
 
 
+LINES = 64  # that a prefetch is for, at most
+
+
 class Prefetch(NamedTuple):
     """A cached ``memory`` is asked for what lies ``ahead`` bytes behind what a move moves, in terms of the loops around
-    it: for so many ``lines``, ``apart`` bytes from one to the next. A tuple, as a tile is."""
+    it: for so many ``lines``, ``apart`` bytes from one to the next (0: there is one). A tuple, as a tile is."""
 
     ahead: Affine
     memory: str

@@ -20,7 +20,7 @@ from isam.caches import LINE
 from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.schedule.touches import Step, Touch, fresh
-from isam.schedule.tree import Issue, Loop, Node, Prefetch, Seq, mapped
+from isam.schedule.tree import LINES, Issue, Loop, Node, Prefetch, Seq, mapped
 
 TWICE = 2  # as much as is read is asked for at most, where parts are rounded up
 
@@ -105,10 +105,8 @@ class BlockRequests:
         if prod(n.trip or 1 for n in repeats) != block.sweeps or not all(map(counted, [*repeats, inner])):
             return {}
         run = here[inner.var]
-        rows = [rows_apart(t, run) for t in calls.values()]
-        if all(r is None for r in rows):
-            return self._along(inner, repeats, block, run, calls)
-        return self._by_rows(repeats, block, rows[0], calls) if rows[0] and len({*rows}) == 1 else {}
+        rows = {i: r for i, t in calls.items() if (r := rows_apart(t, run)) is not None}
+        return self._by_rows(repeats, block, rows) if rows else self._along(inner, repeats, block, run, calls)
 
     def _along(self, inner: Loop, repeats: Sequence[Loop], block: SweptBlock, run: Step,
                calls: dict[int, Touch]) -> dict[int, Prefetch]:  # fmt: skip
@@ -117,26 +115,26 @@ class BlockRequests:
         part += -part % inner.step
         share = part * run.times  # of the run's
         share += -share % lcm(*(n.step for n in repeats))
-        lines = -(-part // LINE)
-        each = -(-lines // len(calls))
         starts = {i: t.operand.place.offset for i, t in calls.items()}
-        begin, asking = next(iter(starts.values())), list(calls)[: -(-lines // each)]
-        if share * block.sweeps > TWICE * run.size * run.times:
+        begin, asking = next(iter(starts.values())), list(calls)[: -(-part // LINE)]
+        if share * block.sweeps > TWICE * run.size * run.times or len(asking) * LINE < part:
             return {}
         ahead = _since(inner) * ((part - run.size) // inner.step) + block.step + _swept(repeats, share)
         between = -(-part // len(asking))
-        return {i: Prefetch(ahead + k * between - (starts[i] - begin), self.memory, each, LINE if each > 1 else 0)
-                for k, i in enumerate(asking)}  # fmt: skip
+        return {i: Prefetch(ahead + k * between - (starts[i] - begin), self.memory) for k, i in enumerate(asking)}
 
-    def _by_rows(self, repeats: Sequence[Loop], block: SweptBlock, rows: Step,
-                 calls: Iterable[int]) -> dict[int, Prefetch]:  # fmt: skip
-        """All calls ask for a sweep's part of their rows there."""
-        part = -(-rows.times // block.sweeps)
-        share = part * rows.size
-        if part * block.sweeps > TWICE * rows.times or share % lcm(*(n.step for n in repeats)):
-            return {}
-        asked = Prefetch(_swept(repeats, share) + block.step, self.memory, part, rows.size if part > 1 else 0)
-        return dict.fromkeys(calls, asked)
+    def _by_rows(self, repeats: Sequence[Loop], block: SweptBlock, rows: dict[int, Step]) -> dict[int, Prefetch]:
+        """Calls ask for a sweep's part of their ``rows`` there; a sweep that no whole rows are left for asks for those
+        that follow."""
+        out = dict[int, Prefetch]()
+        for i, row in rows.items():
+            part = -(-row.times // block.sweeps)
+            share = part * row.size
+            few = part <= LINES and part * block.sweeps <= TWICE * row.times
+            if few and not share % lcm(*(n.step for n in repeats)):
+                ahead = _swept(repeats, share) + block.step
+                out[i] = Prefetch(ahead, self.memory, part, row.size if part > 1 else 0)
+        return out
 
 
 def runs(calls: dict[int, Touch], step: int) -> Iterable[dict[int, Touch]]:

@@ -67,10 +67,13 @@ class _Streaming:
         )  # fmt: skip
 
     def _able(self, issue: Issue) -> bool:
-        """Whether another instruction lets pass what a call moves, and asks for what the call asks for."""
-        system = self.schedule.system
+        """Whether another instruction lets pass what a call moves, and asks for what the call asks for: not the nearest
+        cache, for that stays."""
+        system, asked = self.schedule.system, issue.prefetch
         other = system.streaming.get(issue.instruction)
-        return other is not None and (issue.prefetch is None or system.instructions[other].cost.prefetch is not None)
+        if other is None or asked is None:
+            return other is not None
+        return system.instructions[other].cost.prefetch is not None and asked.memory != system.caches[0].name
 
 
 def _lines(t: Touch) -> bool:

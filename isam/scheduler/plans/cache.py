@@ -31,6 +31,7 @@ FILLED_LESS = 3 / 8  # of it where two blocks share it
 FULLER = (5 / 8, 3 / 4, 1.0)  # parts that a block fills where rows that pass by less often save what crowding costs
 CROWDED = 1 / 16  # of the time of calls, for each whole cache that a block fills besides (measured)
 FEW = 32  # sweeps over a block
+SEVERAL = 3  # of them, from which on the next one is asked for meanwhile without harm (measured)
 MUCH = 3 / 2  # times as fast
 ROWS = 8  # rows of an operand that stays where it is, read side by side (measured)
 PASSING = 2  # rows of tiles that a cache holds beside a block: those that are read, and those that were (measured)
@@ -46,13 +47,12 @@ def slowed(
 ) -> float:  # fmt: skip
     """Relative cycles per call of a register block that takes ``cost`` of them while what its rows share comes from the
     near cache. Where the next one is known to be slower than they read it, calls take as long as that: for the first of
-    the rows that read it again, but where it has just been laid out anew, and half as long where it may be asked for
-    during those before, as there is room for two blocks; for all of them where it does not stay. As much as the near
-    cache holds is there from the call before. ``outer``: the blocks around, as :func:`outer_blocks`
-    says; ``common``: axes of all nests."""
-    speed = next((bandwidth for _, bandwidth in levels(system)[2:]), 0.0)
-    vector = vector_axes(main)
-    if not speed or not vector:
+    the rows that read it again, but where it has just been laid out anew; half as long where a cache that holds all of
+    it may be asked for a block during the rows before, several as they are, and two blocks have room; for all rows
+    where it does not stay. As much as the near cache holds is there from the call before. ``outer``: the blocks around,
+    as :func:`outer_blocks` says; ``common``: axes of all nests."""
+    speed, vector = further(system), vector_axes(main)
+    if speed == inf or not vector:
         return cost
     lengths, room = {a: main.length(a) for a in (*main.reduced, *vector)}, SHARE * near_cache(system)
     late, side, out = needed(main, width, system) / speed, boxes_held(main, vector[-1], width, common), cost
@@ -66,9 +66,10 @@ def slowed(
         stays, farther = again > 1 and block <= room, 1 - room / whole
         if stays and u.buffer not in bindable and again >= WORTH_PACKING:
             continue
-        times = [main.length(a) / width[a] for a in width if a not in axes_of(u)]
+        times = [max(1.0, main.length(a) / width[a]) for a in width if a not in axes_of(u)]
         share = farther / prod(map(ceil, times)) if stays else farther  # of the calls
-        asked = stays and 2 * block <= room and prod(map(int, times)) > 1 and asked_ahead(u, system)
+        asked = stays and 2 * block <= room and prod(map(int, times)) >= SEVERAL and asked_ahead(u, system)
+        asked = asked and beyond(whole, speed, system)[1]
         out = max(out, share * late, cost + (HIDDEN if asked else 1.0) * share * max(0.0, late - cost))
     return out
 
@@ -125,7 +126,7 @@ def cache_blocks(
     rows = [u for u in brought(main) if along not in axes_of(u)] if vector[1:] else []  # of tiles
     passing = PASSING * sum(rows_of(main, u, width) for u in rows)
     ahead = bool(rows) and all(asked_ahead(u, system) for u in rows)
-    cache, part = near_cache(system), FILLED if ahead else filled(main, width, system, held)
+    cache, part = near_cache(system), filled(main, width, system, held, ahead)
     waits = Waits(main, width, system, along, ahead)
     crowding = CROWDED * max(1.0, needed(main, width, system) / further(system)) if ahead else CROWDED
     best: tuple[float, int, int] | None = None
@@ -154,13 +155,13 @@ def rows_of(main: Nest, use: Use, width: dict[str, int]) -> int:
     return size_of(use.dtype) * prod(main.length(a) if a in main.reduced else width.get(a, 1) for a in axes_of(use))
 
 
-def filled(main: Nest, width: dict[str, int], system: System, held: Sequence[Use]) -> float:
-    """The part of the second nearest cache that what all rows share fills: all of it where it is read once, more than
-    else where the next one is much slower than it is read, less where it is read so seldom that the next block is asked
-    for beside it."""
+def filled(main: Nest, width: dict[str, int], system: System, held: Sequence[Use], ahead: bool) -> float:
+    """The part of the second nearest cache that what all rows share fills: all of it where it is read once, half of it
+    where rows are asked for ``ahead``, more where the next one is much slower than it is read, less where it is read so
+    seldom that the next block is asked for beside it."""
     sweeps = max((outside(main, u, width) for u in held), default=1)
-    if sweeps == 1:
-        return 1.0
+    if sweeps == 1 or ahead:
+        return 1.0 if sweeps == 1 else FILLED
     slow = needed(main, width, system) > MUCH * further(system)
     return FILLED_MORE if slow else FILLED_LESS if sweeps <= FEW else FILLED
 

@@ -27,8 +27,8 @@ SLOWER = 3 / 4  # relative cycles per call for all that it gives, beyond that (m
 BESIDE = 2  # rows at a time of those that are gone through, where what is made of them lies on the same sets
 APART = 1 / 64  # relative cycles per call where results wait in memory for others, taken with them: little (measured)
 BROKEN = 2.0  # relative cycles per call on short rows from beyond the caches, several at a time (measured)
-STREAMS = 3  # long rows at a time that a slow last cache brings as fast as fewer (measured)
-FURTHER = 1 / 5  # relative cycles per call for each one more
+STREAMS = 3  # long rows at a time that a slow last cache brings as fast as fewer
+ONE_MORE = 1 / 5  # relative cycles per call for each one beyond these (measured on a Granite Rapids, as they are)
 
 
 def best_with_conflicts(found: list[RegisterBlock], request: Request, most: int) -> list[RegisterBlock]:
@@ -41,7 +41,7 @@ def best_with_conflicts(found: list[RegisterBlock], request: Request, most: int)
     inner = [a for a in reversed(main.axes) if a not in main.reduced]
     passed, whole = gone_through(group, main), taken_whole(group, main)
     short, long = (rows_from_afar(passed, main, known[-1][0], is_long) for is_long in (False, True))
-    late = FURTHER if slow(system.caches) else 0.0
+    late = ONE_MORE if slow(system.caches) else 0.0
     near, speed = known[0][0], known[1][1] if len(known) > 1 else 0.0
     given = speed / call_rate(main, system)  # bytes for each call
     lines, cells = max(1, near // PERIOD), max(system.memories[m].limit for m in memories)

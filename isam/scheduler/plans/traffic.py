@@ -47,7 +47,7 @@ def boxes_held(main: Nest, along: str, width: dict[str, int], common: Collection
     again go through. Axes of a register block of one row are outside the others, and those inside that not all nests of
     the group have in ``common``."""
     loops = (a for a in main.axes if a not in main.reduced and a != along)
-    loops = sorted(loops, key=lambda a: (a not in common, width[a] > 1))
+    loops = sorted(loops, key=lambda a: (a not in common, a in main.mapped, width[a] > 1))
     most = 1
     for mine in (axes_of(u) for u in main.uses if u.reads and not u.writes and along in axes_of(u)):
         again = next((n for n, a in enumerate(loops) if a not in mine and main.length(a) > width[a]), len(loops))

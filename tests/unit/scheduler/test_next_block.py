@@ -3,6 +3,7 @@ worth it, and that nothing depends on it."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import product
@@ -16,15 +17,16 @@ from isam.approach.choice import Choice
 from isam.approach.shipped.greedy import Greedy, awaited
 from isam.codegen.llvm import to_ir
 from isam.cost.steps import TICK, StepCosts
+from isam.diagnostics import IsamError
 from isam.ir.affine import Affine
 from isam.ir.text import parse_kernel
 from isam.proof.scope import check_scope
 from isam.proof.violation import Findings
 from isam.schedule.serial import from_json, to_json
-from isam.schedule.touches import Touches
-from isam.schedule.tree import Issue, Loop, Node, Schedule, children, distinct
+from isam.schedule.touches import Step, Touches
+from isam.schedule.tree import LINES, Bound, Issue, Loop, Node, Schedule, Seq, children, distinct
 from isam.scheduler.homes import LINE
-from isam.scheduler.next_block import TWICE, BlockRequests, counted, runs, sweeps, swept_block
+from isam.scheduler.next_block import TWICE, BlockRequests, SweptBlock, counted, runs, sweeps, swept_block
 from isam.system.load import load_system
 from tests.pipeline import compiled, simulated
 from tests.systems.test_serpentine import CELL, NARROW
@@ -260,7 +262,30 @@ def test_a_call_of_several_rows_asks_for_some_of_those_that_lie_there():
     assert (asks - plain) * TICK == pytest.approx(calls[0].prefetch.lines * cycles / 3e9, rel=1e-3)
 
 
-def test_rows_that_sweeps_do_not_share_evenly_are_left_alone():
+@pytest.mark.parametrize(("step", "rows", "lines"), [
+    (32, (16, 16), (2, 2)), (32, (16, 12), (2, 2)), (32, (16, 3), (2,)),  # twice as many rows as there are, and no more
+    (48, (16, 16), ()),  # 2 * 4160 bytes in 48 steps of a loop
+])  # fmt: skip
+def test_calls_ask_for_as_many_rows_as_theirs_in_every_sweep(step, rows, lines):
+    j = Loop("j", (Bound(Affine((), 0)),), (Bound(Affine((), 8 * step)),), step, Seq(()))
+    requests = BlockRequests(j, [], "l2")
+    found = requests._by_rows([j], SweptBlock("A", 0, 133120, 8, ()), {n: Step(4160, r) for n, r in enumerate(rows)})
+    assert tuple(p.lines for p in found.values()) == lines
+    assert all(p.ahead == Affine.of("j", 2 * 4160 // step) + 133120 for p in found.values())
+
+
+def test_an_artifact_does_not_ask_for_less_than_a_line_or_for_thousands():
+    s = made(TILES, {"M": 96, "N": 1280, "K": 2048}, Blocks(), "host-amx")
+    for lines in (0, -5, LINES + 1):
+        forged = json.loads(to_json(s))
+        for row in forged["nodes"]:
+            if row[0] == "issue" and isinstance(row[-1], list) and len(row[-1]) == 4:
+                row[-1][2] = lines
+        with pytest.raises(IsamError, match=f"{lines} lines are asked for"):
+            from_json(json.dumps(forged))
+
+
+def test_sweeps_of_which_most_would_ask_for_nothing_do_not_ask():
     """More sweeps than twice as many as rows: every one would ask for a row, most of them for none that is wanted."""
     approach = Blocks()
     assert not asking(made(TILES, {"M": 96, "N": 8192, "K": 256}, approach, "host-amx"))

@@ -238,13 +238,24 @@ def test_calls_wait_for_a_farther_cache_where_the_near_one_does_not_hold_what_th
     asked, first = (slowed(1.0, nest, width, cut, m, bound, nest.axes) for m in (host(far=rate), deaf(host(far=rate))))
     assert first == pytest.approx(1 + 4 / 1500 * far), "the first rows bring them"
     assert asked == pytest.approx(1 + HIDDEN * 4 / 1500 * far), "those before ask for them"
-    late, eight = 64 * NEED / (rate or inf), main_nest({"M": 8, "N": 128, "K": deep}, PRODUCT)
-    got = slowed(1.0, eight, width, cut, host(far=(rate or inf) / 64), bound, nest.axes)
+    late, twelve = 64 * NEED / (rate or inf), main_nest({"M": 12, "N": 128, "K": deep}, PRODUCT)
+    got = slowed(1.0, twelve, width, cut, host(far=(rate or inf) / 64), bound, nest.axes)
     farther = max(0.0, 1 - SHARE * (1 << 20) / (128 * deep * 4))
-    assert got == pytest.approx(max(1.0, farther * late / 2)), "no sooner than they come"
+    assert got == pytest.approx(max(1.0, farther * late / 3)), "no sooner than they come"
     six = main_nest({"M": 6, "N": 128, "K": deep}, PRODUCT)
     assert slowed(1.0, six, width, cut, host(far=rate), bound, nest.axes) == pytest.approx(1 + far / 2), "one of two"
     assert slowed(times, nest, width, [], host(far=rate), none, nest.axes) == times, "as long by themselves"
+
+
+@pytest.mark.parametrize(("rows", "deep", "step", "seen"), [
+    (12, 2000, 500, HIDDEN), (8, 2000, 500, 1.0), (12, 2000, 1200, 1.0), (12, 40000, 500, 1.0),
+    (12, 30000, 500, HIDDEN),
+])  # fmt: skip
+def test_the_next_block_comes_meanwhile_where_there_is_time_and_room_and_a_cache_that_holds_it(rows, deep, step, seen):
+    """Three sweeps or more; two blocks in three quarters of the second cache; all in two of the last one's 8 MiB."""
+    nest, far = main_nest({"M": rows, "N": 128, "K": deep}, PRODUCT), host(far=NEED / 2)
+    got = slowed(1.0, nest, {"i": 4, "j": 64}, [("k", step)], far, frozenset("B"), nest.axes)
+    assert got == pytest.approx(1 + seen * (1 - SHARE * near_cache(far) / (128 * deep * 4)) / (rows // 4))
 
 
 @pytest.mark.parametrize("deep", [128, 1408])
@@ -332,7 +343,7 @@ def test_rows_from_memory_make_blocks_fuller(rows, part):
 
 @pytest.mark.parametrize(("columns", "terms", "asked", "block"), [
     (5120, 2048, True, 256), (5120, 2048, False, 320),
-    (3072, 1024, True, 512), (3072, 1024, False, 512),
+    (3072, 1024, True, 512), (6144, 3072, True, 192),
 ])  # fmt: skip
 def test_blocks_leave_room_for_rows_of_tiles_that_are_asked_for_ahead(columns, terms, asked, block):
     """Half of 2 MiB, no more: what comes from beyond is missed; unless every sweep waits for rows from beyond."""
