@@ -168,8 +168,8 @@ class Greedy(Approach):
         """Rows, where all that the loop goes through does not stay in the last cache: the nearest that holds two
         iterations of it; none where that is the nearest of all, for so little at a time hardware brings in time, but
         where the last is much slower, which in turn brings rows of more than a page as fast as it can (measured).
-        Blocks, where the first sweep over them waits long enough: the one of the nearest two that holds two of them. Streams,
-        where the cache that holds them is known to be slower than they are read: the nearest."""
+        Blocks, where the first sweep over them waits long enough: the one of the nearest two that holds two of them.
+        Streams, where the cache that holds them is known to be slower than they are read: the nearest."""
         from isam.caches import PERIOD
         from isam.system.hierarchy import SHARE, slow
 
