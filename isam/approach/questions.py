@@ -244,6 +244,7 @@ QUESTIONS: tuple[Question, ...] = (
             "whole": "bytes of all that is gone through, or of what a stream or a block is part of",
             "rate": "of a stream or a block, bytes per second that its calls take; else 0",
             "sweeps": "how often an iteration goes through its block; else 1",
+            "laid": "whether what would be asked for was laid out anew; else it is rows of an argument",
             "row": "of rows, bytes that an innermost loop goes through at most; else 0",
             "_system": "the machine",
         },

@@ -16,10 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from math import prod
 
 from isam.approach.choice import Choice, Trace
-from isam.caches import LINE
+from isam.caches import LINE, PERIOD
 from isam.ir.affine import Affine
+from isam.ir.dtype import size_of
 from isam.schedule.byte_ranges import ByteRange, merged, within
 from isam.schedule.touches import Touch, Touches, fresh
 from isam.schedule.tree import Issue, Loop, Node, Prefetch, Schedule, children, distinct, mapped
@@ -52,6 +54,8 @@ class _Prefetches:
         self.ahead = ahead(schedule.system)
         self.options = (NOWHERE, *(m.name for m in schedule.system.caches))
         self.panels = schedule.panels
+        read = [b for b in schedule.kernel.arguments if b.role in ("in", "const") and b.elements]
+        self.read = {b.name: (b.elements or 0) * size_of(b.dtype) for b in read}
         self.done: dict[int, Node] = {}
 
     def node(self, node: Node) -> Node:
@@ -84,14 +88,19 @@ class _Prefetches:
         as it is read."""
         found = self.touches.of(loop.body).items()
         return {base.name: touches for base, touches in found
-                if base.name in self.panels and all(map(self._asks, touches)) and _dense(touches, loop)}  # fmt: skip
+                if base.name in self.panels and all(map(self._brings, touches)) and _dense(touches, loop)}  # fmt: skip
+
+    def _brings(self, t: Touch) -> bool:
+        """Whether a call asks that brings more than one element: others would ask for every line many times."""
+        return self._asks(t) and prod(t.operand.tile.shape) > 1
 
     def _asks(self, t: Touch) -> bool:
         """Whether a call reads and its instruction can prefetch."""
         return not t.writes and t.issue.is_move and t.issue.instruction in self.able
 
     def _chosen(
-        self, loop: Loop, buffers: Iterable[str], size: int, whole: int, rate: float, sweeps: int = 1, row: int = 0
+        self, loop: Loop, buffers: Iterable[str], size: int, whole: int, rate: float, sweeps: int = 1, row: int = 0,
+        laid: bool = True,
     ) -> str:
         context = {
             "loop": loop.axis or loop.var,
@@ -102,6 +111,7 @@ class _Prefetches:
             "rate": rate,
             "sweeps": sweeps,
             "row": row,
+            "laid": laid,
             "_system": self.schedule.system,
         }
         return self.trace.choose(Choice("prefetch", self.options, context))
@@ -119,25 +129,43 @@ class _Prefetches:
         return _with(loop, found.values(), lambda t: Prefetch(Affine((), t.way(loop)[0]), memory))
 
     def _spreading(self, loop: Loop) -> Node | None:
-        """The loop with calls that ask for the blocks that the next iteration reads."""
-        found = self._blocks(loop)
-        inside = (n for n in distinct(loop.body) if isinstance(n, Loop) and holds_loops(n.body))
-        seconds = seconds_of(loop.body, self.schedule.system) if found else 0.0
-        if not seconds or any(map(self._blocks, inside)):  # theirs are smaller
+        """The loop with calls that ask for the blocks that the next iteration reads: of what was laid out anew, else of
+        rows where they lie."""
+        for blocks in self._panels, self._rows:
+            if found := blocks(loop):
+                inside = (n for n in distinct(loop.body) if isinstance(n, Loop) and holds_loops(n.body))
+                made = None if any(map(blocks, inside)) else self._spread(loop, found)  # theirs are smaller
+                return made if made is None or blocks == self._panels else mapped(made, self.node)  # panels are streams
+        return None
+
+    def _spread(self, loop: Loop, found: list[SweptBlock]) -> Node | None:
+        seconds = seconds_of(loop.body, self.schedule.system)
+        if not seconds:
             return None
         size, sweeps = sum(b.size for b in found), max(b.sweeps for b in found)
-        whole = max(self.panels[b.base] for b in found)
-        memory = self._chosen(loop, [b.base for b in found], size, whole, size * sweeps / seconds, sweeps)
+        whole = max((self.panels | self.read)[b.base] for b in found)
+        laid = all(b.base in self.panels for b in found)
+        memory = self._chosen(loop, [b.base for b in found], size, whole, size * sweeps / seconds, sweeps, laid=laid)
         spread = BlockRequests(loop, found, memory)
         made = None if memory == NOWHERE else spread.made()
         return made if spread.asked else None
 
-    def _blocks(self, loop: Loop) -> list[SweptBlock]:
+    def _panels(self, loop: Loop) -> list[SweptBlock]:
+        """Blocks of what was laid out anew."""
+        return self._blocks(loop, lambda name, touches: name in self.panels)
+
+    def _rows(self, loop: Loop) -> list[SweptBlock]:
+        """Blocks of rows of an argument that calls read side by side, element by element, several to a page: as many
+        streams, of which hardware loses track."""
+        return self._blocks(loop, lambda name, touches: name in self.read and len(touches) > 1 and all(
+            _run(t) <= PERIOD // 2 and not self._brings(t) and t.issue.prefetch is None for t in touches))  # fmt: skip
+
+    def _blocks(self, loop: Loop, wanted: Callable[[str, Sequence[Touch]], bool]) -> list[SweptBlock]:
         if loop.deal is not None or (loop.trip or 0) < 2:
             return []
         found = self.touches.of(loop.body).items()
         blocks = (swept_block(base.name, touches, loop) for base, touches in found
-                  if base.name in self.panels and all(map(self._asks, touches)))  # fmt: skip
+                  if wanted(base.name, touches) and all(map(self._asks, touches)))  # fmt: skip
         return [b for b in blocks if b is not None]
 
     def _found(self, loop: Loop) -> dict[str, list[Touch]]:
@@ -145,7 +173,7 @@ class _Prefetches:
         inside = (n for n in distinct(loop.body) if isinstance(n, Loop))
         if loop.deal is not None or (loop.trip or 0) < 2 or any(n.static is None or n.deal is not None for n in inside):
             return {}
-        again = {base.name: [t for t in _again(touches) if self._asks(t)]
+        again = {base.name: [t for t in _again(touches) if self._brings(t)]
                  for base, touches in self.touches.of(loop.body).items()
                  if base.name and not touches[0].writes and fresh(touches, loop)}  # fmt: skip
         return {name: touches for name, touches in again.items() if touches}

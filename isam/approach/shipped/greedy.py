@@ -168,7 +168,8 @@ class Greedy(Approach):
         """Rows, where all that the loop goes through does not stay in the last cache: the nearest that holds two
         iterations of it; none where that is the nearest of all, for so little at a time hardware brings in time, but
         where the last is much slower, which in turn brings rows of more than a page as fast as it can (measured).
-        Blocks, where the first sweep over them waits long enough: the one of the nearest two that holds two of them.
+        Blocks, where the first sweep over them waits long enough: the one of the nearest two that holds two of them;
+        those that are rows of an argument where the last cache is much slower (measured).
         Streams, where the cache that holds them is known to be slower than they are read: the nearest."""
         from isam.caches import PERIOD
         from isam.system.hierarchy import SHARE, slow
@@ -177,7 +178,8 @@ class Greedy(Approach):
         able = [m.name for m in caches if 2 * context["bytes"] <= SHARE * m.capacity]
         if context["sweeps"] > 1:
             near = {m.name for m in caches[:2]}.intersection(able[:1])
-            return able[0] if near and awaited(context, choice.context["_system"]) else none
+            able = able if context["laid"] or slow(caches) else []
+            return able[0] if near and able and awaited(context, choice.context["_system"]) else none
         if context["rate"]:
             holds = next((m for m in caches if context["whole"] <= SHARE * m.capacity), None)
             given = (caches[-1].bandwidth or 0.0) / 2 if holds is None else holds.bandwidth or 0.0
@@ -250,7 +252,8 @@ def awaited(context: dict[str, Any], system: System) -> bool:
     if not near.bandwidth or context["whole"] <= SHARE * near.capacity:
         return False
     speed, cached = beyond(context["whole"], near.bandwidth, system)
-    return context["rate"] / speed - (HIDDEN if cached else 0.0) > TRIFLE * context["sweeps"]
+    hidden = HIDDEN if cached and context["laid"] else 0.0
+    return context["rate"] / speed - hidden > TRIFLE * context["sweeps"]
 
 
 def made(kernel: Kernel, mapping: Mapping) -> set[str]:

@@ -180,13 +180,57 @@ def test_blocks_are_asked_for_where_few_passes_go_over_them(rows, asked):
 ])  # fmt: skip
 def test_what_is_waited_for(whole, rate, sweeps, yes):
     """144 GB/s, and half as much, and half of that, where nothing is said."""
-    assert awaited({"whole": whole, "rate": rate, "sweeps": sweeps}, simulated("host-avx512")) == yes
+    assert awaited({"whole": whole, "rate": rate, "sweeps": sweeps, "laid": True}, simulated("host-avx512")) == yes
+
+
+def test_of_rows_where_they_lie_nothing_is_hidden():
+    """As fast as calls hide of what was laid out anew; hardware has lost track of rows."""
+    rows = {"whole": 8 << 20, "rate": 36e9, "sweeps": 2}
+    assert [awaited({**rows, "laid": laid}, simulated("host-avx512")) for laid in (True, False)] == [False, True]
+
+
+PIXELS = """kernel pixels(H, W, C, K)
+  permits contract, reassociate
+  in    x: f32[H, W, C]
+  const w: f32[C, K]
+  out   y: f32[H, W, K]
+  forall h < H, v < W, k < K
+    y[h, v, k] = 0
+  forall h < H, v < W, k < K, c < C
+    y[h, v, k] += x[h, v, c] * w[c, k]
+"""
+
+
+@pytest.mark.parametrize(("on", "sizes", "asked"), [
+    ("host-amx", {"H": 28, "W": 28, "C": 512, "K": 256}, True),
+    ("host-amx", {"H": 14, "W": 14, "C": 512, "K": 256}, False),  # the second cache holds them
+    ("host-amx", {"H": 28, "W": 28, "C": 1024, "K": 256}, False),  # of a page each: hardware keeps track
+    ("host-avx512", {"H": 28, "W": 28, "C": 512, "K": 256}, False),  # the last cache is no slower than others
+])  # fmt: skip
+def test_short_rows_side_by_side_are_asked_for_where_they_lie(on, sizes, asked):
+    """1.6 MB of pixels, of 2 KB each, 14 at a time, element by element."""
+    s = made(PIXELS, sizes, on=on)
+    calls = [n for n in asking(s) if n.operands[0].tile.buffer == "x"]
+    assert bool(calls) == asked
+    for n in calls:
+        assert n.instruction == "splat"
+        assert n.prefetch is not None
+        assert dict(n.prefetch.ahead.terms)["c0"] < 0, "slower than what is read"
+
+
+@pytest.mark.parametrize("sizes", [{"H": 28, "W": 28, "C": 512, "K": 256}, {"H": 19, "W": 27, "C": 300, "K": 100}])
+def test_pixels_that_ask_are_the_same(sizes):
+    rng = np.random.default_rng(7)
+    x, w = (rng.normal(size=[sizes[a] for a in axes]).astype("f4") for axes in ("HWC", "CK"))
+    ways = (isam.compile(PIXELS, sizes=sizes, cache=False, approach=a) for a in (Blocks("l2"), Greedy()))
+    one, other = (fn(x, w) for fn in ways)
+    assert np.array_equal(one, other)
 
 
 def test_nobody_waits_who_does_not_know_how_fast_caches_are():
     host = simulated("host-avx512")
     unknown = {n: replace(m, bandwidth=None) if n == "l2" else m for n, m in host.memories.items()}
-    assert not awaited({"whole": 64 << 20, "rate": 1e12, "sweeps": 2}, replace(host, memories=unknown))
+    assert not awaited({"whole": 64 << 20, "rate": 1e12, "sweeps": 2, "laid": True}, replace(host, memories=unknown))
 
 
 def test_a_block_is_what_iterations_share_nothing_of():

@@ -100,7 +100,7 @@ def test_the_approach_is_told_what_an_iteration_touches():
     told = [{k: v for k, v in a.items() if k[0] != "_"} for a in approach.asked[-1:]]
     rows = told[0]["iterations"]
     assert told == [{"loop": "i", "buffers": ["X"], "bytes": 4 * 128 * 64 // rows, "iterations": rows,
-                     "whole": 4 * 128 * 64, "rate": 0.0, "sweeps": 1, "row": 4 * 128}]  # fmt: skip
+                     "whole": 4 * 128 * 64, "rate": 0.0, "sweeps": 1, "laid": True, "row": 4 * 128}]  # fmt: skip
     assert {i.prefetch.memory for i in asking(job.schedule) if i.prefetch} == {"l2"}
 
 
@@ -157,7 +157,7 @@ def slow(bandwidth: float | None = 28e9) -> Any:
 )
 def test_panels_are_asked_for_where_their_cache_is_slower_than_they_are_read(sizes, bandwidth, asked):
     job = compiled(parse_kernel(PRODUCT), sizes, slow(bandwidth), check=True)
-    calls = asking(job.schedule)
+    calls = [n for n in asking(job.schedule) if n.operands[0].tile.buffer == "B"]  # rows may be asked for as well
     assert bool(calls) == asked
     assert {(i.instruction, i.operands[0].tile.buffer, *i.prefetch) for i in calls if i.prefetch} == (
         {("load", "B", Affine((), FURTHER), "l1", 1, 0)} if asked else set())  # fmt: skip
