@@ -22,7 +22,7 @@ from isam.ir.affine import Affine
 from isam.schedule.touches import Step, Touch, fresh
 from isam.schedule.tree import LINES, Issue, Loop, Node, Prefetch, Seq, mapped
 
-TWICE = 2  # as much as is read is asked for at most, where parts are rounded up
+TWICE = 2  # as much as is read is asked for, where parts are rounded up
 
 
 @dataclass(frozen=True)
@@ -50,10 +50,10 @@ def sweeps(t: Touch) -> int:
 
 
 class BlockRequests:
-    """The calls in a loop that ask for the next of its ``blocks``."""
+    """The calls in a loop that ask for the next of its ``blocks``, at most so many ``times`` as much as is read."""
 
-    def __init__(self, loop: Loop, blocks: Iterable[SweptBlock], memory: str):
-        self.loop, self.memory = loop, memory
+    def __init__(self, loop: Loop, blocks: Iterable[SweptBlock], memory: str, times: int = TWICE):
+        self.loop, self.memory, self.times = loop, memory, times
         self.wanted = {id(t.issue): (b, t) for b in blocks for t in b.touches if sweeps(t) == b.sweeps}
         self.done: dict[tuple[int, ...], Node] = {}
         self.asked = 0
@@ -117,7 +117,7 @@ class BlockRequests:
         share += -share % lcm(*(n.step for n in repeats))
         starts = {i: t.operand.place.offset for i, t in calls.items()}
         begin, asking = next(iter(starts.values())), list(calls)[: -(-part // LINE)]
-        if share * block.sweeps > TWICE * run.size * run.times or len(asking) * LINE < part:
+        if share * block.sweeps > self.times * run.size * run.times or len(asking) * LINE < part:
             return {}
         ahead = _since(inner) * ((part - run.size) // inner.step) + block.step + _swept(repeats, share)
         between = -(-part // len(asking))
@@ -130,7 +130,7 @@ class BlockRequests:
         for i, row in rows.items():
             part = -(-row.times // block.sweeps)
             share = part * row.size
-            few = part <= LINES and part * block.sweeps <= TWICE * row.times
+            few = part <= LINES and part * block.sweeps <= self.times * row.times
             if few and not share % lcm(*(n.step for n in repeats)):
                 ahead = _swept(repeats, share) + block.step
                 out[i] = Prefetch(ahead, self.memory, part, row.size if part > 1 else 0)

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from math import prod
 
 from isam.approach.choice import Choice, Trace
@@ -25,13 +26,14 @@ from isam.ir.dtype import size_of
 from isam.schedule.byte_ranges import ByteRange, merged, within
 from isam.schedule.touches import Touch, Touches, fresh
 from isam.schedule.tree import Issue, Loop, Node, Prefetch, Schedule, children, distinct, mapped
-from isam.scheduler.next_block import BlockRequests, SweptBlock, holds_loops, issues, swept_block, with_
+from isam.scheduler.next_block import TWICE, BlockRequests, SweptBlock, holds_loops, issues, swept_block, with_
 from isam.system.graph import System
 from isam.system.hierarchy import slow
 
 AHEAD = 1024  # bytes ahead of a stream (measured on Zen 4: from 3072 on its own requests are thrown off)
 FURTHER = 4096  # where the last cache is much slower than others (measured there: 2048 is too few, 8192 no better)
 FLIGHT = 512  # instructions that a large core has in flight: it asks for what they read by itself
+OFTEN = 4  # as much as is read is asked for of rows at most, elements being fewer bytes than a line
 NOWHERE = "none"  # is asked
 
 
@@ -57,6 +59,7 @@ class _Prefetches:
         read = [b for b in schedule.kernel.arguments if b.role in ("in", "const") and b.elements]
         self.read = {b.name: (b.elements or 0) * size_of(b.dtype) for b in read}
         self.done: dict[int, Node] = {}
+        self.kept: list[Node] = []  # ids stay valid while their nodes live
 
     def node(self, node: Node) -> Node:
         """The node with its prefetches; shared nodes stay shared."""
@@ -135,7 +138,10 @@ class _Prefetches:
             if found := blocks(loop):
                 inside = (n for n in distinct(loop.body) if isinstance(n, Loop) and holds_loops(n.body))
                 made = None if any(map(blocks, inside)) else self._spread(loop, found)  # theirs are smaller
-                return made if made is None or blocks == self._panels else mapped(made, self.node)  # panels are streams
+                if made is None or blocks == self._panels:
+                    return made
+                self.kept.append(made)
+                return mapped(made, self.node)  # panels inside may be streams
         return None
 
     def _spread(self, loop: Loop, found: list[SweptBlock]) -> Node | None:
@@ -146,7 +152,7 @@ class _Prefetches:
         whole = max((self.panels | self.read)[b.base] for b in found)
         laid = all(b.base in self.panels for b in found)
         memory = self._chosen(loop, [b.base for b in found], size, whole, size * sweeps / seconds, sweeps, laid=laid)
-        spread = BlockRequests(loop, found, memory)
+        spread = BlockRequests(loop, found, memory, TWICE if laid else OFTEN)
         made = None if memory == NOWHERE else spread.made()
         return made if spread.asked else None
 
@@ -157,8 +163,8 @@ class _Prefetches:
     def _rows(self, loop: Loop) -> list[SweptBlock]:
         """Blocks of rows of an argument that calls read side by side, element by element, several to a page: as many
         streams, of which hardware loses track."""
-        return self._blocks(loop, lambda name, touches: name in self.read and len(touches) > 1 and all(
-            _run(t) <= PERIOD // 2 and not self._brings(t) and t.issue.prefetch is None for t in touches))  # fmt: skip
+        return self._blocks(loop, lambda name, touches: name in self.read and 0 < _apart(touches) < PERIOD and all(
+            not self._brings(t) and t.issue.prefetch is None for t in touches))  # fmt: skip
 
     def _blocks(self, loop: Loop, wanted: Callable[[str, Sequence[Touch]], bool]) -> list[SweptBlock]:
         if loop.deal is not None or (loop.trip or 0) < 2:
@@ -228,6 +234,15 @@ def _dense(touches: Sequence[Touch], loop: Loop) -> bool:
     step = touches[0].way(loop)[0]
     alike = all(t.way(loop)[0] == step for t in touches)
     return alike and all(high - low == step for low, high in merged(t.hull for t in touches))
+
+
+def _apart(touches: Iterable[Touch]) -> int:
+    """Bytes between the nearest two of rows that touches go through side by side; 0: there is one."""
+    begins = list[int]()
+    for begin in sorted({t.offset.const for t in touches}):
+        if not begins or begin - begins[-1] >= LINE:
+            begins.append(begin)
+    return min((b - a for a, b in pairwise(begins)), default=0)
 
 
 def _run(t: Touch) -> int:

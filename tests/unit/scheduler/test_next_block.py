@@ -205,6 +205,7 @@ PIXELS = """kernel pixels(H, W, C, K)
     ("host-amx", {"H": 28, "W": 28, "C": 512, "K": 256}, True),
     ("host-amx", {"H": 14, "W": 14, "C": 512, "K": 256}, False),  # the second cache holds them
     ("host-amx", {"H": 28, "W": 28, "C": 1024, "K": 256}, False),  # of a page each: hardware keeps track
+    ("host-amx", {"H": 28, "W": 28, "C": 512, "K": 512}, True),  # sixteen sweeps, each of which asks for too much
     ("host-avx512", {"H": 28, "W": 28, "C": 512, "K": 256}, False),  # the last cache is no slower than others
 ])  # fmt: skip
 def test_short_rows_side_by_side_are_asked_for_where_they_lie(on, sizes, asked):
