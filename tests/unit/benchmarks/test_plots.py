@@ -260,7 +260,8 @@ def test_the_command_says_why_there_is_no_roofline(tmp_path: Path, capsys: pytes
 
 @pytest.mark.parametrize(("name", "page"), [("zen5", "performance.md"), ("zen4", "performance-zen4.md"),
                                             ("avx2", "performance-avx2.md"),
-                                            ("emerald-rapids", "performance-emerald-rapids.md")])  # fmt: skip
+                                            ("emerald-rapids", "performance-emerald-rapids.md"),
+                                            ("granite-rapids", "performance-granite-rapids.md")])  # fmt: skip
 def test_the_pictures_of_the_pages_are_current(name: str, page: str) -> None:
     results = json.loads((ROOT / "benchmarks" / "results" / f"{name}.json").read_text(encoding="utf-8"))
     drawings = ROOT / "docs" / "drawings"
