@@ -6,7 +6,8 @@ ahead of them. The first time, a row comes from where it lies. At the second tim
 calls that read it stand at just the addresses of the next row, a known number of bytes further on.
 
 *Blocks*: iterations go through new blocks of what was laid out anew, several sweeps each. The first sweep over a block
-would wait for all of it. The sweeps over one ask for the next, each for its part (``next_block.py``).
+would wait for all of it. The sweeps over one ask for the next, each for its part (``next_block.py``). So do those over
+rows of an argument that are read side by side where they lie, several to a page.
 
 *Streams*: iterations of an innermost loop read on and on what was laid out for them, faster than the memory that holds
 it gives it to somebody who waits for every line. It is asked for a fixed number of bytes ahead.
