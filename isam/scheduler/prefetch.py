@@ -57,8 +57,8 @@ class _Prefetches:
         self.ahead = ahead(schedule.system)
         self.options = (NOWHERE, *(m.name for m in schedule.system.caches))
         self.panels = schedule.panels
-        read = [b for b in schedule.kernel.arguments if b.role in ("in", "const") and b.elements]
-        self.read = {b.name: (b.elements or 0) * size_of(b.dtype) for b in read}
+        read = (b for b in schedule.kernel.arguments if b.role in ("in", "const"))
+        self.read = {b.name: size * size_of(b.dtype) for b in read if (size := b.elements)}
         self.done: dict[int, Node] = {}
         self.kept: list[Node] = []  # ids stay valid while their nodes live
 
@@ -150,8 +150,8 @@ class _Prefetches:
         if not seconds:
             return None
         size, sweeps = sum(b.size for b in found), max(b.sweeps for b in found)
-        whole = max((self.panels | self.read)[b.base] for b in found)
         laid = all(b.base in self.panels for b in found)
+        whole = max((self.panels if laid else self.read)[b.base] for b in found)
         memory = self._chosen(loop, [b.base for b in found], size, whole, size * sweeps / seconds, sweeps, laid=laid)
         spread = BlockRequests(loop, found, memory, TWICE if laid else OFTEN)
         made = None if memory == NOWHERE else spread.made()
