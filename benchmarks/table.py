@@ -36,7 +36,7 @@ the clock, by `python -m tests.systems.test_host_shapes`.
 Below are pictures of these figures (`python -m benchmarks.plots RESULTS.json docs/drawings`, `isam bench --plots`).
 
 Measured on Zen 5 ([performance.md](performance.md)), on Zen 4 ([performance-zen4.md](performance-zen4.md)), which has
-half its vector units, on Zen 4 without AVX-512 ([performance-avx2.md](performance-avx2.md)), and on two that have tiles,
+half its vector units, on Zen 4 without AVX-512 ([performance-avx2.md](performance-avx2.md)), and on two with tiles,
 Emerald Rapids ([performance-emerald-rapids.md](performance-emerald-rapids.md)) and Granite Rapids
 ([performance-granite-rapids.md](performance-granite-rapids.md)).
 """
