@@ -1,13 +1,15 @@
 """What it is worth that an Approach decides as it does.
 
-    python -m benchmarks.choices serpentine|blocks|rows|steps|stream|upfront|pipeline [--group NAME ...]
+    python -m benchmarks.choices serpentine|blocks|rows|steps|stream|upfront|pipeline|measured [--group NAME ...]
                                 [--shape NAME ...] [--rounds N] [--seconds S]
 
 ``serpentine``: loops go back and forth where a cache keeps part of what they go through; else all go forth. ``blocks``:
 sweeps over a block ask for the next one; else none does. ``rows``: loops that go through rows several times ask for the
 next ones; else none does. ``steps``: what a recurrent loop reads is made for a block of
 its steps at a time; else as the kernel is written. ``stream``: what would not be found again passes the nearest cache;
-else all stays there. ``upfront``: tiles are brought before the calls of their block; else as they are wanted. Each
+else all stays there. ``upfront``: tiles are brought before the calls of their block; else as they are wanted.
+``measured``: schedules are run beside each other when the kernel is compiled, and another one than the one predicted
+quickest is taken; else that one. Each
 kernel of which something is decided so is compiled once more for an Approach that never decides so, and both are called
 in turns. A ratio above 1 is what the decision is worth. One thread, CPU time; results are judged first. The other
 kernels are named and not measured.
@@ -21,8 +23,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import isam
-from isam.approach.choice import Choice
+from isam.approach.choice import Approach, Choice
 from isam.approach.shipped.greedy import Greedy
+from isam.approach.shipped.measured import Measured
 from isam.schedule.tree import Issue, Loop, Schedule, distinct
 
 from .data import Judge, arrays_of
@@ -51,11 +54,12 @@ def over_blocks(choice: Choice) -> bool:
 
 class Decision(NamedTuple):
     """``without``: an Approach that never decides so; ``seen``: whether a schedule shows that it was decided;
-    ``groups``: of shapes, where it is expected."""
+    ``groups``: of shapes, where it is expected; ``by``: who decides so."""
 
-    without: Without
+    without: Approach
     seen: Callable[[Schedule], bool]
     groups: tuple[str, ...]
+    by: Approach = Greedy()
 
 
 def turns(schedule: Schedule) -> bool:
@@ -87,6 +91,11 @@ def decided(point: str) -> Callable[[Schedule], bool]:
     return lambda schedule: any(d.point == point and d.chosen for d in schedule.trace.decisions)
 
 
+def ran(schedule: Schedule) -> bool:
+    """Whether another schedule was taken than the one predicted quickest, as it was quicker when they were run."""
+    return any(" that were run" in d.why for d in schedule.trace.decisions)
+
+
 def in_blocks(schedule: Schedule) -> bool:
     return any(s.startswith("sink ") for s in schedule.cover.steps)
 
@@ -100,6 +109,7 @@ DECISIONS = {
     "steps": Decision(Without("variant"), in_blocks, ("gru", "gru-bf16")),
     "stream": Decision(Without("stream"), streams, TILES),
     "upfront": Decision(Without("upfront"), decided("upfront"), TILES),
+    "measured": Decision(Greedy(), ran, ("square", "deepbench", "resnet50", "depthwise", "rows"), Measured()),
     "pipeline": Decision(Without("pipeline"), decided("pipeline"), TILES),
 }
 
@@ -108,7 +118,7 @@ def calls_of(shape: Shape, decision: Decision, on: str = "host") -> tuple[dict[s
     """A call without and with the decision, and who judges results; None where nothing is decided so."""
     bound = not isinstance(shape, Case | Convolution)
     kernel, sizes = kernel_of(shape, bound)
-    ways = (decision.without, Greedy())
+    ways = (decision.without, decision.by)
     fns = [isam.compile(kernel, on=on, sizes=sizes, cache=False, approach=a) for a in ways]
     schedule = fns[1].job.schedule
     if schedule is None or not decision.seen(schedule):

@@ -24,6 +24,7 @@ SHIPPED: dict[str, dict[str, str]] = {
         "exhaustive": "isam.approach.shipped.strategies:Exhaustive",
         "random": "isam.approach.shipped.strategies:Random",
         "replay": "isam.approach.shipped.replay:Replay",
+        "measured": "isam.approach.shipped.measured:Measured",
     },
     "isam.backends": {  # Schedule -> Artifact
         "simulator": "isam.codegen.simulator:emit",

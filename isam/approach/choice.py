@@ -67,7 +67,6 @@ POINTS = (
 IDLE = {  # points that nothing asks today, and what is asked instead
     "layout": "how operands lie is part of the plans that 'tile' chooses among",
     "order": "in which order loops go and how long their blocks are is one plan, which 'tile' chooses",
-    "measure": "no alternatives are timed on the machine; 'schedule' and 'variant' choose by the time predicted",
 }
 
 
@@ -116,6 +115,7 @@ class Approach:
     reasons: Mapping[str, str] = {}  # the reasons of single choice points, in the place of ``why``
     tries = 1  # schedules that are made at most before the quickest is kept
     varied: tuple[str, ...] = ("fuse", "tile")  # choice points that are decided otherwise in the others
+    runs = 1  # schedules that are run beside each other at most, where code is made for this CPU; 1: none is
     goes_on: bool = False  # after a variant was chosen, further decisions on its schedule are known
 
     def __init_subclass__(cls, **named: Any) -> None:
@@ -230,8 +230,8 @@ class Trace:
         n = len(choice.options)
         if n == 0:
             raise ValueError(f"no option at choice point '{choice.point}'")
-        at = len(self.decisions)
         if self._replay is not None:
+            at = len(self.decisions)
             if at >= len(self._replay) or (self._replay[at].point, self._replay[at].count) != (choice.point, n):
                 raise fail(
                     "trace-differs",
@@ -253,12 +253,17 @@ class Trace:
         else:
             why = self.approach.because(choice)
             index = self._asked(choice)
+        self.record(choice, index, why)
+        return choice.options[index]
+
+    def record(self, choice: Choice, index: int, why: str) -> None:
+        """Writes down that an option was chosen."""
         context = {k: v for k, v in choice.context.items() if not k.startswith("_")}
-        labels = tuple(map(label_of, choice.options)) if n <= SHOWN else ()
+        labels = tuple(map(label_of, choice.options)) if len(choice.options) <= SHOWN else ()
         label = labels[index] if labels else label_of(choice.options[index])
         costs = tuple(float(f"{c:.6g}") for c in choice.costs or ())
-        self.decisions.append(Decision(choice.point, context, n, index, label, why, costs, labels))
-        return choice.options[index]
+        count = len(choice.options)
+        self.decisions.append(Decision(choice.point, context, count, index, label, why, costs, labels))
 
     @property
     def replays(self) -> bool:
@@ -351,9 +356,10 @@ def _never_asked(approach: str, point: str, loc: Loc) -> None:
 def _stated(cls: type[Approach]) -> None:
     """What the class says of schedules that are made besides can be so. Raises ``IsamError`` (``approach-value``)."""
     at = next((loc for v in vars(cls).values() if (loc := place(v)) != NOWHERE), NOWHERE)
-    if not isinstance(cls.tries, int):
-        raise fail("approach-value", f"'tries' of the Approach {cls.__name__} is {cls.tries!r}, no whole number", at,
-                   "how many schedules may be made, for example tries = 5")  # fmt: skip
+    for name, what in {"tries": "made", "runs": "run beside each other"}.items():
+        if not isinstance(value := getattr(cls, name), int):
+            raise fail("approach-value", f"'{name}' of the Approach {cls.__name__} is {value!r}, no whole number", at,
+                       f"how many schedules may be {what}, for example {name} = 5")  # fmt: skip
     named = cls.varied if isinstance(cls.varied, tuple | list | set | frozenset) else (cls.varied,)
     wrong = next((p for p in named if p not in POINTS), None)
     if wrong is not None or named is not cls.varied:

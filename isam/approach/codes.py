@@ -11,7 +11,7 @@ CODES: dict[str, str] = {
     "approach-import": "The file of an Approach raised an exception when it was run.",
     "approach-misspelt": "A method of an Approach is nearly named like a choice point: it would never be asked.",
     "approach-raises": "A method of an Approach raised an exception instead of answering.",
-    "approach-value": "What an Approach says of the schedules made besides, in `tries` or `varied`, cannot be so.",
+    "approach-value": "What an Approach says of the schedules made besides (`tries`, `runs`, `varied`) cannot be so.",
     "schedule-damaged": "A schedule in JSON that no schedule of this version prints as.",
     "trace-differs": "A recorded trace does not fit: the kernel, the machine or the version is another one.",
 }

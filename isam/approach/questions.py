@@ -406,5 +406,20 @@ QUESTIONS: tuple[Question, ...] = (
         "has the decisions of the schedule that is kept.",
         by="compiler",
     ),
+    Question(
+        "measure",
+        "which of several schedules that were run on this CPU, beside each other, is taken",
+        ("isam.compiler.measured.Ran",),
+        {
+            "predicted": "seconds of a call, by option",
+            "noise": "by how much two runs of the first differ, as a part of their time",
+            "unfit": "schedules that take no part, each with its reason",
+        },
+        "seconds of a call, as measured",
+        "`label()`: what is otherwise; `schedule`, `seconds`, `predicted`. The first is the one that would be taken by "
+        "the time predicted. Asked where the Approach's `runs` are more than one and code is made for this CPU; not "
+        "recorded: the trace has the decisions of the schedule that is taken.",
+        by="compiler",
+    ),
 )
 TIMED = tuple(q for q in QUESTIONS if q.timed)

@@ -23,6 +23,7 @@ from isam.cli import (
     run_,
     schedule,
     system,
+    tune,
     verify,
 )  # fmt: skip
 from isam.cli.answer import TRACEBACK, misused
@@ -68,6 +69,7 @@ for name, verb in {
     "schedule": schedule.schedule,
     "compile": compile.compile_,
     "run": run_.run,
+    "tune": tune.tune,
     "verify": verify.verify,
     "bench": bench.bench,
     "demo": demo.demo,

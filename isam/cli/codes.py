@@ -20,4 +20,6 @@ CODES: dict[str, str] = {
                 "artifact is compiled for another.",
     "cli-usage": "The command line is not one that the verb takes: an option or a verb that there is not, something "
                  "missing, or a value of another kind. Told so with --json only.",
+    "tune-approach": "Schedules are to be run beside each other by an Approach that runs none.",
+    "tune-system": "Schedules of a machine whose code does not run on this CPU are to be run on it.",
 }

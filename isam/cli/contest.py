@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from isam.cli.timing import Times, alternate
+from isam.tune.timing import Times, alternate
 
 
 def arrays(sizes: Mapping[str, int]) -> dict[str, Any]:

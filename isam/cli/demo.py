@@ -18,8 +18,8 @@ from isam.cli.data import work_of
 from isam.cli.limits import STEPS, simulated_steps
 from isam.cli.options import AsJson, On
 from isam.cli.progress import busy
-from isam.cli.timing import Times, shown
 from isam.diagnostics import InternalError, fail
+from isam.tune.timing import Times, shown
 
 SIZES = {"H": 56, "W": 56, "C": 64, "K": 64}
 SIZE = Annotated[int, typer.Option("--size", help="Height and width of the image (56 in ResNet-50).")]

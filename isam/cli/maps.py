@@ -31,7 +31,7 @@ READING: dict[str, tuple[Part, ...]] = {
          "offers/in_blocks offers/carried "
          "offers/again offers/temporaries offers/lying offers/inside offers/by_themselves offers/aside offers/by_terms "
          "offers/quicker offers/fuller offers/expanded offers/widened"),
-        ("Which schedule is taken", "variants alternatives"),
+        ("Which schedule is taken", "variants alternatives measured watch"),
         ("What callers hold", "function keys report"),
         ("Whether it can be, and whose fault it is", "feasible own alone smallest programs"),
     ),
@@ -91,8 +91,8 @@ READING: dict[str, tuple[Part, ...]] = {
     ),
     "cli": (
         ("How a verb is run", "app answer interrupts progress codes"),
-        ("What verbs share", "options given data limits timing fair"),
-        ("Kernels", "check print explain map onward schedule compile run_ verify"),
+        ("What verbs share", "options given data limits fair"),
+        ("Kernels", "check print explain map onward schedule compile run_ tune verify"),
         ("Machines (`system/`)", "system/ system/listing system/new system/check system/trial system/show "
                                  "system/schema system/calibrate"),
         ("This installation", "doctor cache code demo contest bench"),

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
+    from rich.progress import Progress, TaskID
 
 T = TypeVar("T")
 
@@ -27,25 +27,27 @@ def busy(what: str) -> Iterator[None]:
 
 @contextmanager
 def schedules() -> Iterator[None]:
-    """While the block compiles and the Approach has several schedules made: a bar on standard error that shows how many
-    are, of how many at most, if that is a terminal."""
+    """While the block compiles and the Approach has several schedules made, or run: a bar on standard error that shows
+    how many are, of how many at most, if that is a terminal."""
     if not sys.stderr.isatty():
         yield
         return
-    from isam.compiler.alternatives import WATCH
+    from isam.compiler.watch import WATCH
 
     with ExitStack() as stack:
         bars: list[Progress] = []
+        tasks: dict[str, TaskID] = {}
 
-        def watch(made: int, most: int) -> None:
+        def watch(what: str, done: int, most: int) -> None:
             if not bars:
                 from rich.console import Console
                 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
                 columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
                 bars.append(stack.enter_context(Progress(*columns, console=Console(stderr=True), transient=True)))
-                bars[0].add_task("schedules made and timed", total=most)
-            bars[0].update(bars[0].task_ids[0], completed=made, total=most)
+            if what not in tasks:
+                tasks[what] = bars[0].add_task(what, total=most)
+            bars[0].update(tasks[what], completed=done, total=most)
 
         stack.callback(WATCH.reset, WATCH.set(watch))
         yield

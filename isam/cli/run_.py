@@ -15,8 +15,8 @@ from isam.cli.data import Work, pairs, read_arrays, work_of, write_arrays
 from isam.cli.limits import POINTS, STEPS, judged_points, simulated_steps, within_memory
 from isam.cli.options import Approach, AsJson, Replay, Require, Sizes, Threads
 from isam.cli.progress import schedules
-from isam.cli.timing import Times, repeated, shown
 from isam.diagnostics import Diagnostic, IsamError, Loc, fail
+from isam.tune.timing import Times, repeated, shown
 
 if TYPE_CHECKING:
     from isam.ir.kernel import Kernel

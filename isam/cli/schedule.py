@@ -89,20 +89,24 @@ def _trips(schedule: Any) -> dict[str, int]:
 
 
 def made(kernel: str, on: str, define: list[str] | None, approach: str, replay: Path | None,
-         require: list[str] | None, threads: int | None = None, until: str = "") -> Any:  # fmt: skip
-    """The job after the stage ``until`` (default: all). Sizes must be given, run-time trips excepted."""
+         require: list[str] | None, threads: int | None = None, until: str = "", **options: Any) -> Any:  # fmt: skip
+    """The job after the stage ``until`` (default: all). Sizes must be given, run-time trips excepted. ``options``: more
+    of :class:`isam.compiler.job.Job`."""
     from isam.compiler import as_approach, threads_on
     from isam.compiler.function import run_time
     from isam.compiler.stages import new_job, run_stages
     from isam.ir.signature import shown_by
+    from isam.runtime.cache import default
     from isam.system.load import load_system
+    from isam.tune.database import database
 
     k, _ = given.kernel(kernel)
     k, sizes = given.with_numbers(k, given.sizes(define))
     given.need_sizes(k, sizes, free=run_time(k) if until else run_time(k) & shown_by(k))  # code is to be called
     system = load_system(on)
+    options = {"findings": database(default()), **options}
     job = new_job(k, system, sizes, as_approach(approach or None), replay=replay, require=tuple(require or ()),
-                  threads=threads_on(system, threads))  # fmt: skip
+                  threads=threads_on(system, threads), **options)  # fmt: skip
     with schedules():
         return run_stages(job, until)
 

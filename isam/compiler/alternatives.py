@@ -9,14 +9,14 @@ The trace holds the decisions of the schedule that is kept and no others: it rep
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextvars import ContextVar
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import inf
 from typing import Any
 
 from isam.approach.choice import Approach, Behind, Choice, Decision, Trace
 from isam.classes import dataclass
+from isam.compiler.watch import told
 from isam.cost import compared
 from isam.ir.kernel import USUAL_TRIP
 from isam.ir.mapping import Cover
@@ -26,8 +26,6 @@ from isam.scheduler.infeasible import Infeasible
 from isam.system.graph import System
 
 Script = tuple[tuple[int, int], ...]  # which decisions are taken otherwise, and by which option
-Watch = Callable[[int, int], None]  # is told how many were made, and of how many at most
-WATCH: ContextVar[Watch | None] = ContextVar("isam_schedules", default=None)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,6 +50,11 @@ class MadeSchedule:
     def script(self) -> Script:
         return () if self.way is None else (*self.way.made.script, (self.way.at, self.way.option))
 
+    @property
+    def what(self) -> str:
+        """What was decided otherwise; '' of the first."""
+        return "; ".join(_said(self.decisions[at]) for at, _ in self.script)
+
     def label(self) -> str:
         return f"keep schedule {self.number}, {self.seconds * 1e6:.4g} us"
 
@@ -68,6 +71,13 @@ class Otherwise:
     def label(self) -> str:
         d = self.made.decisions[self.at]
         return f"schedule {self.made.number} with {d.point} {self.at} otherwise: option {self.option} of {d.count}"
+
+
+def _said(d: Decision) -> str:
+    """What was decided, and of what."""
+    parts = [d.context[k] for k in ("nest", "group", "loop", "buffer", "buffers") if d.context.get(k)]
+    of = ", ".join(str(x) for part in parts for x in (part if isinstance(part, list | tuple) else [part]))
+    return f"{d.point}{f' of {of}' if of else ''}: {d.label}"
 
 
 class Scripted(Behind):
@@ -92,12 +102,27 @@ def quickest_schedule(cover: Cover, system: System, trace: Trace,
     ``Infeasible`` when the first one is: the Approach's own decisions come first. ``known``: the first, made already,
     and the decisions on it. ``by``: who decides on each of them, where that is not quite the trace's Approach.
     """
+    best, least, count = None, None, 0
+    for made, answer in schedules(cover, system, trace, known, by):
+        count += 1
+        if least is None or made.seconds < least.seconds:
+            best, least = answer, made
+    assert best is not None
+    assert least is not None
+    keep(trace, least, f"in the quickest of {count} schedules timed")
+    return best
+
+
+def schedules(cover: Cover, system: System, trace: Trace, known: tuple[Schedule, Sequence[Decision]] | None = None,
+              by: Approach | None = None) -> Iterator[tuple[MadeSchedule, Schedule | Infeasible]]:  # fmt: skip
+    """The schedules that the trace's Approach asks for, one after the other, each as soon as it is made."""
     approach, by = trace.approach, by or trace.approach
     if known is None:
         answer, first = _make(cover, system, by, 0, None)
     else:
         answer, first = known[0], MadeSchedule(0, None, tuple(known[1]), seconds(known[0]))
-    made, best, open_, watch = [first], answer, _ways(first, approach), WATCH.get()
+    yield first, answer
+    made, open_ = [first], _ways(first, approach)
     while isinstance(answer, Schedule) and open_ and len(made) < approach.tries:
         least = min(made, key=lambda m: m.seconds)
         context = {"made": len(made), "tries": approach.tries, "_made": tuple(made)}
@@ -106,14 +131,10 @@ def quickest_schedule(cover: Cover, system: System, trace: Trace,
             break
         open_.remove(way)
         other, new = _make(cover, system, by, len(made), way)
-        if new.seconds < least.seconds:
-            best = other
+        yield new, other
         made.append(new)
-        if watch is not None:
-            watch(len(made), approach.tries)
+        told("schedules made and timed", len(made), approach.tries)
         open_ += _ways(new, approach)
-    _record(trace, min(made, key=lambda m: m.seconds), len(made))
-    return best
 
 
 def _make(cover: Cover, system: System, by: Approach, number: int,
@@ -152,7 +173,7 @@ def _ways(made: MadeSchedule, approach: Approach) -> list[Otherwise]:
     return sorted(out, key=lambda w: w.ratio)
 
 
-def _record(trace: Trace, kept: MadeSchedule, count: int) -> None:
+def keep(trace: Trace, kept: MadeSchedule, why: str) -> None:
+    """Adds the decisions of the schedule that is kept to the trace, those taken otherwise for this reason."""
     given = {at for at, _ in kept.script}
-    why = f"in the quickest of {count} schedules timed"
     trace.decisions += [replace(d, why=why) if at in given else d for at, d in enumerate(kept.decisions)]

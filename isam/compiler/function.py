@@ -13,6 +13,7 @@ from isam.artifact import Artifact
 from isam.classes import dataclass
 from isam.compiler.job import Job
 from isam.compiler.keys import key_of
+from isam.compiler.measured import found_before
 from isam.compiler.stages import new_job, run_stages
 from isam.diagnostics import Diagnostic, IsamError, did_you_mean, fail
 from isam.ir.kernel import Kernel, Sym
@@ -28,6 +29,7 @@ from isam.runtime.signature import Parameter, Signature
 from isam.runtime.vectorcall import Shapes, attach_shapes, callable_class, lend
 from isam.schedule.tree import Schedule
 from isam.system.graph import System
+from isam.tune.database import database
 
 
 @dataclass(slots=True)
@@ -126,22 +128,33 @@ class Function(Compiled):
             return self._made[key].entry
 
     def _make(self, sizes: dict[str, int]) -> _Made:
-        cache, job = self._cache, None
-        key = key_of(self.kernel, self.system, sizes, self._approach, self._options) if cache is not None else None
+        cache, job, key = self._cache, None, self._key(sizes)
         artifact = cache.get(key) if cache is not None and key is not None else None
         if artifact is None:
             job = self._compiled(sizes)
             artifact = job.artifact
             assert artifact is not None
+            key = self._key(sizes)  # which may depend on what was found meanwhile
             if cache is not None and key is not None:
                 cache.put(key, artifact)
         entry = Entry(artifact, functions_of(self.system))
         entry._loc = self._loc
         return _Made(sizes, entry, job)
 
+    def _key(self, sizes: dict[str, int]) -> str | None:
+        """Of the code; where schedules are run beside each other, with what was found by that."""
+        if self._cache is None:
+            return None
+        found = found_before(self._job(sizes)) if self._approach is not None and self._approach.runs > 1 else ""
+        options = {**self._options, "found": found} if found else self._options
+        return key_of(self.kernel, self.system, sizes, self._approach, options)
+
+    def _job(self, sizes: dict[str, int]) -> Job:
+        return new_job(self.kernel, self.system, sizes, self._approach, replay=self._replay,
+                       findings=database(self._cache), **self._options)  # fmt: skip
+
     def _compiled(self, sizes: dict[str, int]) -> Job:
-        job = new_job(self.kernel, self.system, sizes, self._approach, replay=self._replay, **self._options)
-        return run_stages(job)
+        return run_stages(self._job(sizes))
 
     def bind(self, **constants: Any) -> Entry | BoundFunction:
         """This kernel with ``const`` arguments fixed: what has to be done to them (packing) is done once."""

@@ -13,10 +13,12 @@ from isam.diagnostics import NOWHERE, Diagnostic, IsamError, Loc
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import Kernel
 from isam.ir.mapping import Cover
+from isam.runtime.cache import Cache
 from isam.schedule.tree import Schedule
 from isam.system.graph import System
 
 if TYPE_CHECKING:
+    from isam.compiler.measured import Ran
     from isam.mapper.barred import Barred
 
 
@@ -62,6 +64,8 @@ class Job:
     check: bool = True
     sure: bool = False  # prove the cover's rewritings at once, not later
     threads: int = 1
+    findings: Cache | None = None  # where what was found by running schedules is kept
+    anew: bool = False  # schedules are run again, whatever was found before
     kernel: Kernel | None = None
     offered: Sequence[Instruction] = ()  # what the cover was chosen from
     cover: Cover | None = None
@@ -74,6 +78,7 @@ class Job:
     schedule: Schedule | None = None
     certificate: Any = None
     artifact: Artifact | None = None
+    ran: tuple[Ran, ...] = ()  # schedules that were run beside each other, the first as predicted
     seconds: dict[str, float] = field(default_factory=dict)
     decided: list[tuple[object, range]] = field(default_factory=list)  # covers and schedules: by which decisions
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from functools import lru_cache
 from hashlib import sha256
@@ -40,6 +40,17 @@ def key_of(kernel: Kernel, system: System, sizes: Mapping[str, int], approach: A
         return None
     parts = [program, system.name, system.digest, str(kernel), repr(kernel.params), dict(sizes), decides, said]
     return sha256(json.dumps([*parts, _host()], sort_keys=True).encode()).hexdigest()
+
+
+def findings_key(kernel: Kernel, system: System, sizes: Mapping[str, int], approach: Approach,
+                 required: Sequence[str]) -> str | None:  # fmt: skip
+    """What it depends on which schedule is quickest on this CPU, as one key; None where the Approach is not shipped.
+    Not on the version of ISAM: decisions that it does not know are refused by it."""
+    decides = _decides(approach)
+    if decides is None:
+        return None
+    parts = [str(kernel), repr(kernel.params), dict(sizes), machine_of(system), decides, list(required), _host()]
+    return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 @once

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from isam.compiler.job import Job
+from isam.compiler.measured import table
 from isam.schedule.text import figures
 
 
@@ -32,6 +33,8 @@ def report(job: Job) -> str:
     points = Counter(d.point for d in job.trace.decisions)
     lines += ["", f"decisions by '{job.trace.approach.name}'"]
     lines += [f"  {n:>6}  {p}" for p, n in sorted(points.items())] or ["  none"]
+    if job.ran:
+        lines += ["", "schedules run beside each other (isam tune)", *(f"  {line}" for line in table(job.ran))]
     if job.system.assumed:
         lines += ["", "costs that the description does not state (assumed)"] + [f"  {a}" for a in job.system.assumed]
     proof = "left out" if job.certificate is None else str(job.certificate).partition("\n")[0]

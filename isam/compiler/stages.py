@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from collections.abc import Mapping as MappingABC
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -171,9 +172,18 @@ NAMES = [stage.name for stage in STAGES]
 
 def run_stages(job: Job, until: str = "") -> Job:
     """Carries the job through every stage, or as far as the one named ``until``. Raises ``IsamError`` (the input),
-    ``InternalError`` (us), which shows the smallest kernel found with which the same stage fails."""
+    ``InternalError`` (us), which shows the smallest kernel found with which the same stage fails. Where schedules are
+    to be run beside each other and were before, the decisions found then are made again."""
+    from isam.compiler.measured import recalled, remember
+
     with seldom():
-        return _staged(job, until)
+        if (found := recalled(job)) is not None:
+            with suppress(IsamError, InternalError):  # of another version of ISAM
+                return _staged(found, until)
+        done = _staged(job, until)
+        if until in ("", "prove", "emit"):
+            remember(done)
+        return done
 
 
 def _staged(job: Job, until: str) -> Job:

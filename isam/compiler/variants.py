@@ -132,12 +132,16 @@ def _take(job: Job) -> None:
     """Asks the Approach which schedule is taken where there are several covers, also where no other one was worth
     making, and makes more of it."""
     from isam.compiler.alternatives import quickest_schedule
+    from isam.compiler.measured import may_run
     from isam.scheduler import schedule
 
     made = [c for c in job.candidates if isinstance(c.answer, Schedule)]
     if not made:
         raise Refused("infeasible", job.original, next(c.answer for c in job.candidates if c.answer is not None))
     alone = len(job.candidates) == 1 and not job.unproved
+    if job.trace.approach.runs > 1 and not job.trace.replays and may_run(job.system):
+        _take_run(job, made, alone)
+        return
     taken = made[0] if alone else _chosen(made, job)
     known: Schedule = taken.answer
     if job.trace.approach.tries > 1 and not job.trace.replays:
@@ -148,6 +152,37 @@ def _take(job: Job) -> None:
     else:
         best = known
     _settle(job, taken, best if isinstance(best, Schedule) else known)
+
+
+def _take_run(job: Job, made: Sequence[Candidate], alone: bool) -> None:
+    """As :func:`_take`, but the quickest of several schedules when they are run: the first of each candidate, then, of
+    what would be taken by the time predicted, those that the Approach wants made."""
+    from isam.compiler.alternatives import MadeSchedule, keep, schedules
+    from isam.compiler.measured import Ran, quickest_run
+
+    asked = None if alone else _question(made, job)
+    first = made[0] if asked is None else made[asked.options.index(job.trace.answer(asked))]
+    mine = first.answer, job.decisions(first.answer)
+    found: dict[Ran, tuple[Candidate, MadeSchedule | None]] = {}
+    for m, answer in schedules(first.cover, job.system, job.trace, mine, first.by):
+        if isinstance(answer, Schedule):
+            found[Ran(m.what or "as predicted", m.seconds, answer)] = first, m
+    for c in made:
+        if c is not first:
+            label = Variant(c.answer, c.ahead).label()
+            found[Ran(label, _seconds(c, c.answer.kernel.usual(USUAL_TRIP)), c.answer)] = c, None
+    head, *rest = found
+    best = quickest_run(job, [head, *sorted(rest, key=lambda r: (found[r][1] is not None, r.predicted))])
+    taken, kept = found[best]
+    why = f"taken of {sum(not r.unfit for r in job.ran)} that were run"
+    if asked is not None:
+        job.trace.record(asked, made.index(taken), why)
+    if kept is not None and kept.script:
+        begin = len(job.trace.decisions)
+        keep(job.trace, kept, why)
+        job.decided.append((best.schedule, range(begin, len(job.trace.decisions))))
+    assert best.schedule is not None
+    _settle(job, taken, best.schedule)
 
 
 def _goes_on(trace: Trace, alone: bool) -> bool:
@@ -164,12 +199,18 @@ def _settle(job: Job, taken: Candidate, schedule: Schedule) -> None:
 
 
 def _chosen(made: Sequence[Candidate], job: Job) -> Candidate:
+    asked = _question(made, job)
+    taken = job.trace.choose(asked)
+    return next(c for c, option in zip(made, asked.options, strict=True) if option is taken)
+
+
+def _question(made: Sequence[Candidate], job: Job) -> Choice:
+    """Which of the candidates is taken, by the time predicted."""
     options = [Variant(c.answer, c.ahead, c.cover.errors) for c in made]
     known = _numbers([o.schedule.kernel for o in options])
     costs = [sum(_seconds(c, sizes) for sizes in known) for c in made]
     context = {"options": [o.label() for o in options], "unproved": list(job.unproved)}
-    taken = job.trace.choose(Choice("variant", options, context, costs))
-    return next(c for c, option in zip(made, options, strict=True) if option is taken)
+    return Choice("variant", options, context, costs)
 
 
 def _seconds(candidate: Candidate, sizes: dict[str, int]) -> float:

@@ -49,7 +49,7 @@ def test_how_many_schedules_are_made_is_shown_on_a_terminal(monkeypatch, matmul,
     import io
 
     from isam.cli.app import run
-    from isam.compiler.alternatives import WATCH
+    from isam.compiler.watch import WATCH
 
     sizes = ["-D", "M=5,N=4,K=7", "--approach", approach]
     for args in (["schedule"], ["compile", "-o", str(tmp_path / "a")], ["run"]):

@@ -9,9 +9,10 @@ import pytest
 from isam.approach.choice import Approach, Choice, Trace
 from isam.approach.shipped.greedy import Greedy, Locality
 from isam.approach.shipped.strategies import Beam, BestFirst, Exhaustive, MonteCarlo, Random
-from isam.compiler.alternatives import WATCH, MadeSchedule, Otherwise
+from isam.compiler.alternatives import MadeSchedule, Otherwise
 from isam.compiler.job import Job, Refused
 from isam.compiler.stages import new_job, run_stages
+from isam.compiler.watch import WATCH
 from isam.cost.timeline import timeline
 from isam.diagnostics import IsamError
 from isam.ir.text import parse_kernel
@@ -182,13 +183,13 @@ def test_what_is_typed_along_axes_that_it_does_not_depend_on_is_made_once():
 
 
 def test_who_watches_is_told_how_many_were_made():
-    told: list[tuple[int, int]] = []
-    token = WATCH.set(lambda n, most: told.append((n, most)))
+    told: list[tuple[str, int, int]] = []
+    token = WATCH.set(lambda what, n, most: told.append((what, n, most)))
     try:
         made(Beam(2))
     finally:
         WATCH.reset(token)
-    assert told == [(n, 8) for n in range(2, 9)]
+    assert told == [("schedules made and timed", n, 8) for n in range(2, 9)]
 
 
 UNEQUAL = """kernel steps(T, F)

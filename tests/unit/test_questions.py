@@ -59,6 +59,12 @@ class Trying(Curious):
         return choice.options[-1]
 
 
+class Running(Trying):
+    """Has two of them run beside each other."""
+
+    runs = 2
+
+
 class First(Greedy):
     """Takes the first option of what is timed."""
 
@@ -101,7 +107,9 @@ def asked() -> list[Choice]:
         compiled(kernel, sizes, machine, curious)
     trying = Trying()
     compiled(CASES["matmul"].load(), CASES["matmul"].small[0], MACHINES[0], trying)
-    return [*found, *curious.asked, *trying.asked]
+    running = Running()
+    compiled(CASES["matmul"].load(), CASES["matmul"].small[0], MACHINES[-1], running)
+    return [*found, *curious.asked, *trying.asked, *running.asked]
 
 
 SCALED = """kernel scaled(M, N)

@@ -88,9 +88,9 @@ def _peaks(s: System) -> dict[str, float]:
     import numpy as np
 
     import isam
-    from isam.cli.timing import alternate
     from isam.ir.dtype import numpy_dtype
     from isam.tune.roofs import multiplied
+    from isam.tune.timing import alternate
 
     m, n, k = 96, 192, 256
     out, can = {}, multiplied(s)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from math import inf
 from statistics import median
 
 from isam.classes import dataclass
@@ -28,15 +29,24 @@ class Times:
 
 
 def alternate(
-    calls: Mapping[str, Callable[[], object]], seconds: float = 1.0, least: int = 5, clock: Clock = time.perf_counter
-) -> dict[str, Times]:
-    """Samples of every callable in turns, until ``seconds`` have passed and each has ``least`` samples."""
+    calls: Mapping[str, Callable[[], object]], seconds: float = 1.0, least: int = 5, clock: Clock = time.perf_counter,
+    behind: float = inf, ahead: Mapping[str, Callable[[], object]] | None = None,
+) -> dict[str, Times]:  # fmt: skip
+    """Samples of every callable in turns, until ``seconds`` have passed and each has ``least`` samples. One whose
+    quickest takes more than ``behind`` times as long as the quickest of all is left out from its ``least``-th on.
+    ``ahead``: what is called before each sample, outside its time."""
     inner = {n: _inner(f, clock) for n, f in calls.items()}
     samples: dict[str, list[float]] = {n: [] for n in calls}
-    end = time.perf_counter() + seconds
-    while time.perf_counter() < end or min(map(len, samples.values())) < least:
-        for n, f in calls.items():
+    going, end, turns = dict(calls), time.perf_counter() + seconds, 0
+    while time.perf_counter() < end or turns < least:
+        for n, f in going.items():
+            if ahead:
+                ahead[n]()
             samples[n].append(_sample(f, inner[n], clock))
+        turns += 1
+        if turns == least and behind < inf:
+            most = behind * min(map(min, samples.values()))
+            going = {n: f for n, f in going.items() if min(samples[n]) <= most}
     return {n: Times(tuple(s)) for n, s in samples.items()}
 
 

@@ -1,0 +1,327 @@
+"""Schedules run beside each other: which is taken, what takes no part, and what is kept of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import isam
+import isam.proof
+from isam.approach.choice import Approach, Choice
+from isam.approach.shipped.greedy import Greedy
+from isam.approach.shipped.measured import Measured
+from isam.compiler.function import Function
+from isam.compiler.job import Job
+from isam.compiler.measured import Ran, may_run, recalled
+from isam.compiler.report import report
+from isam.compiler.stages import new_job, run_stages
+from isam.diagnostics import InternalError, IsamError
+from isam.ir.text import parse_kernel
+from isam.proof import ProofError, Violation, prove
+from isam.runtime.cache import Cache
+from isam.schedule.serial import to_json
+from isam.system.load import load_system
+from isam.tune import measure
+from isam.tune.database import database
+from isam.tune.measure import Measurement, Run
+from tests.corpus import CASES
+from tests.unit.test_partial import SOFTMAX
+
+SIZES = {"M": 9, "N": 70, "K": 21}
+PRODUCT = CASES["matmul"].load()
+Times = Sequence[float | str]
+
+
+def job(approach: Approach | None = None, on: str = "host", **options: Any) -> Job:
+    return run_stages(new_job(PRODUCT, load_system(on), SIZES, approach or Measured(4), **options))
+
+
+def written(made: Job) -> str:
+    assert made.schedule is not None
+    return to_json(made.schedule)
+
+
+@pytest.fixture
+def timed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[int]]:
+    """Says what runs take in place of the clock: seconds, or why one is unfit. Returns how many there were, per time
+    that somebody had schedules run."""
+
+    def say(*times: float | str, noise: float = 0.0) -> list[int]:
+        asked: list[int] = []
+
+        def run_beside(entries: Sequence[Any], kernel: Any, **rest: Any) -> Measurement:
+            asked.append(len(entries))
+            told = [*times, *[1.0] * len(entries)][: len(entries)]
+            runs = (Run(unfit=t) if isinstance(t, str) else Run(t, t, final=True) for t in told)
+            return Measurement(tuple(runs), noise)
+
+        monkeypatch.setattr(measure, "run_beside", run_beside)
+        return asked
+
+    return say
+
+
+# -- which is taken --------------------------------------------------------------------------------------------------
+def test_the_quickest_as_run_is_taken_proved_and_replays_to_the_same_bytes(timed):
+    first = job(Greedy())
+    timed(1.0, 0.5, 0.7)
+    made = job()
+    assert written(made) != written(first)
+    assert made.certificate is not None
+    assert [r.taken for r in made.ran] == [False, True, *[False] * (len(made.ran) - 2)]
+    assert any("that were run" in d.why for d in made.trace.decisions)
+    again = job(replay=made.trace)
+    assert written(again) == written(made)
+    assert again.trace.to_json().splitlines()[1:] == made.trace.to_json().splitlines()[1:]
+
+
+@pytest.mark.parametrize(("second", "noise", "another"), [
+    (0.99, 0.0, False), (0.97, 0.0, True), (0.97, 0.02, False), (0.9, 0.02, True), (1.1, 0.0, False),
+])  # fmt: skip
+def test_the_first_stays_within_the_noise(timed, second: float, noise: float, another: bool):
+    timed(1.0, second, noise=noise)
+    made = job()
+    assert made.ran[0].taken is not another
+    assert (written(made) != written(job(Greedy()))) is another
+
+
+def test_what_is_unfit_is_not_taken_however_quick(timed):
+    timed(1.0, "it computes something else", 0.8)
+    made = job()
+    assert made.ran[1].unfit == "it computes something else"
+    assert [n for n, r in enumerate(made.ran) if r.taken] == [2]
+    assert f"not run: {made.ran[1].what}: it computes something else" in report(made)
+
+
+def test_of_variants_the_quickest_as_run_is_taken(timed):
+    kernel, host = parse_kernel(SOFTMAX), load_system("host-avx512")
+    if not may_run(host):
+        pytest.skip("no AVX-512 here")
+
+    def made(approach: Approach | None, **options: Any) -> Job:
+        return run_stages(new_job(kernel, host, {"M": 3, "N": 40}, approach, **options))
+
+    def variant(done: Job) -> Any:
+        return next(d for d in done.trace.decisions if d.point == "variant")
+
+    assert variant(made(Greedy())).label != "as written"
+    timed()
+    names = [r.what for r in made(Measured(30)).ran]
+    timed(*[0.1 if n == "as written" else 1.0 for n in names])
+    done = made(Measured(30))
+    assert variant(done).label == "as written"
+    assert "that were run" in variant(done).why
+    assert written(made(None, replay=done.trace)) == written(done)
+
+
+def test_less_exact_results_have_to_take_half_the_time():
+    class Cover:
+        errors = ("2 ulp",)
+
+    class Schedule:
+        cover = Cover()
+
+    def taken(seconds: float) -> int:
+        ways = [Ran("first", 1.0, seconds=1.0), Ran("other", 1.0, Schedule(), seconds)]  # type: ignore[arg-type]
+        choice = Choice("measure", ways, {"noise": 0.0}, [w.seconds for w in ways])
+        return ways.index(Measured().measure(choice))
+
+    assert (taken(0.6), taken(0.45)) == (0, 1)
+
+
+def test_an_approach_of_a_user_decides(timed):
+    seen: list[Choice] = []
+
+    class Last(Greedy):
+        name, tries, runs = "last", 6, 3
+
+        def schedule(self, choice: Choice) -> Any:
+            return choice.options[-1]
+
+        def measure(self, choice: Choice) -> Any:
+            seen.append(choice)
+            return choice.options[-1]
+
+    timed(1.0, 1.5, 2.0)
+    made = job(Last())
+    (choice,) = seen
+    assert [r.seconds for r in choice.options] == [1.0, 1.5, 2.0] == list(choice.costs or ())
+    assert len(choice.context["predicted"]) == 3
+    assert choice.options[-1].schedule.system is made.system
+    assert made.ran[-1].taken
+    assert made.ran[-1].schedule is None  # nothing keeps schedules that were not taken
+
+
+def test_runs_is_a_number():
+    with pytest.raises(IsamError, match="'runs' of the Approach Many"):
+
+        class Many(Greedy):
+            name, runs = "many", "four"  # type: ignore[assignment]
+
+
+def test_no_more_are_run_than_asked_for_and_none_twice(timed):
+    asked = timed()
+    made = job(Measured(3))
+    assert asked == [3]
+    assert sum(not r.unfit for r in made.ran) == 3
+    assert all("the same code" in r.unfit for r in made.ran if r.unfit)
+
+
+def test_what_cannot_be_proved_is_not_run(timed, monkeypatch: pytest.MonkeyPatch):
+    count = [0]
+
+    def refusing(schedule: Any) -> Any:
+        count[0] += 1
+        if count[0] == 2:
+            raise ProofError(schedule, [Violation(8, "stale", "planted")], None)
+        return prove(schedule)
+
+    monkeypatch.setattr(isam.proof, "prove", refusing, raising=False)
+    asked = timed()
+    made = job(Measured(3))
+    assert asked == [3]
+    assert made.ran[1].unfit.startswith("it cannot be proved")
+
+
+@pytest.mark.parametrize("on", ["toy", "host-neon"])
+def test_machines_whose_code_does_not_run_here_are_decided_by_prediction(timed, on: str):
+    system = load_system(on)
+    if on == "host-neon" and may_run(system):
+        pytest.skip("an Arm")
+    asked = timed()
+    answers = [run_stages(new_job(PRODUCT, system, SIZES, a), "schedule") for a in (Measured(4), BestOf())]
+    assert asked == []
+    assert written(answers[0]) == written(answers[1])
+    assert not answers[0].ran
+
+
+class BestOf(Measured):
+    """What ``Measured`` makes, by the time predicted."""
+
+    def __init__(self) -> None:
+        super().__init__(4)
+        self.runs = 1
+
+
+# -- what is kept ----------------------------------------------------------------------------------------------------
+def compiled(folder: Path, approach: Approach | None = None) -> Function:
+    return isam.compile(PRODUCT, sizes=SIZES, approach=approach or Measured(4), cache=folder)
+
+
+def forget_code(folder: Path) -> None:
+    assert Cache(folder).clear() == 1
+
+
+def test_what_was_found_is_not_run_again(timed, tmp_path: Path):
+    asked = timed(1.0, 0.5)
+    made = compiled(tmp_path)
+    assert asked == [4]
+    assert compiled(tmp_path).artifact.parts == made.artifact.parts  # as code
+    forget_code(tmp_path)
+    timed(1.0, 2.0)
+    again = compiled(tmp_path)  # as decisions
+    assert asked == [4]
+    assert again.artifact.parts["object.o"] == made.artifact.parts["object.o"]
+    assert [(r.what, r.seconds, r.taken) for r in again.job.ran] == [(r.what, r.seconds, r.taken) for r in made.job.ran]
+    assert compiled(tmp_path).job.trace.replays  # asked how it came about, which is told without a run
+    assert asked == [4]
+
+
+def test_code_is_that_of_what_was_found_last(timed, tmp_path: Path):
+    asked = timed(1.0, 2.0)
+    first = compiled(tmp_path)
+    timed(1.0, 0.5)
+    job(Measured(4), findings=database(Cache(tmp_path)), anew=True)
+    again = compiled(tmp_path)
+    assert again.artifact.parts["object.o"] != first.artifact.parts["object.o"]
+    assert compiled(tmp_path).artifact.parts == again.artifact.parts
+    assert asked == [4]
+
+
+def test_anew(timed, tmp_path: Path):
+    findings = Cache(tmp_path)
+    asked = timed(1.0, 0.5)
+    assert not job(findings=findings).ran[0].taken
+    again = timed(1.0, 2.0)
+    assert not job(findings=findings).ran[0].taken
+    assert again == []
+    assert job(findings=findings, anew=True).ran[0].taken
+    assert job(findings=findings).ran[0].taken  # what was found last
+    assert (asked, again) == ([4], [4])
+
+
+@pytest.mark.parametrize("how", ["sizes", "approach", "required", "machine"])
+def test_something_else_is_run_by_itself(timed, tmp_path: Path, how: str):
+    asked, findings = timed(), Cache(tmp_path)
+    first = job(findings=findings)
+    assert first.cover is not None
+    system = load_system("host-generic" if how == "machine" else "host")
+    sizes = {**SIZES, "M": 10} if how == "sizes" else SIZES
+    required = (first.cover.mappings[-1].instruction.name,) if how == "required" else ()
+    approach = Measured(5) if how == "approach" else Measured(4)
+    run_stages(new_job(PRODUCT, system, sizes, approach, require=required, findings=findings))
+    assert len(asked) == 2
+
+
+def test_damaged_findings_and_those_of_another_version_count_as_absent(timed, tmp_path: Path):
+    asked, findings = timed(1.0, 0.5), Cache(tmp_path)
+    made = job(findings=findings)
+    (path,) = findings.entries()
+    whole = path.read_bytes()
+    for content in (whole[:-20], whole.replace(b'"option', b'"optiom'), b"", whole[:100] + b"?" + whole[101:]):
+        path.write_bytes(content)
+        assert written(job(findings=findings)) == written(made)
+    assert asked == [4] * 5
+    key = path.stem
+    entry = findings.get(key)
+    assert entry is not None
+    other = entry.text("trace.json").replace('"count": ', '"count": 1')
+    runs = [("runs.json", text) for text in ("[{}]", "?", "[1]", "1")]
+    for part, text in (("trace.json", "{}"), ("trace.json", other), *runs):
+        entry.parts[part], kept = text.encode(), entry.parts[part]
+        assert findings.put(key, entry)
+        entry.parts[part] = kept
+        assert written(job(findings=findings)) == written(made)
+    assert asked == [4] * 11
+
+
+def test_findings_that_cannot_be_proved_any_more_count_as_absent(timed, tmp_path: Path, monkeypatch):
+    asked, findings = timed(1.0, 0.5), Cache(tmp_path)
+    made = job(findings=findings)
+    refused = [1]
+
+    def once(schedule: Any) -> Any:
+        if refused:
+            refused.clear()
+            raise ProofError(schedule, [Violation(8, "stale", "planted")], None)
+        return prove(schedule)
+
+    monkeypatch.setattr(isam.proof, "prove", once, raising=False)
+    assert written(job(findings=findings)) == written(made)
+    assert asked == [4, 4]
+
+
+def test_a_folder_that_cannot_be_written_is_no_error(timed, tmp_path: Path):
+    (tmp_path / "file").write_text("")
+    assert job(findings=Cache(tmp_path / "file")).ran
+
+
+def test_who_is_not_shipped_is_not_remembered(timed, tmp_path: Path):
+    class Mine(Measured):
+        name = "mine"
+
+    asked, findings = timed(), Cache(tmp_path)
+    for _ in range(2):
+        job(Mine(4), findings=findings)
+    assert asked == [4, 4]
+    assert not findings.entries()
+    assert recalled(new_job(PRODUCT, load_system("host"), SIZES, Mine(4), findings=findings)) is None
+
+
+def test_wrong_results_are_our_fault(timed):
+    timed("y[0] is 3, and not 4")
+    with pytest.raises(InternalError, match=r"computes something else: y\[0\] is 3"):
+        job()
