@@ -93,7 +93,7 @@ def decided(point: str) -> Callable[[Schedule], bool]:
 
 def ran(schedule: Schedule) -> bool:
     """Whether another schedule was taken than the one predicted quickest, as it was quicker when they were run."""
-    return any(" that were run" in d.why for d in schedule.trace.decisions)
+    return any(" that were run" in d.why for d in schedule.trace.decisions)  # of the first: "as predicted"
 
 
 def in_blocks(schedule: Schedule) -> bool:

@@ -174,7 +174,8 @@ def _take_run(job: Job, made: Sequence[Candidate], alone: bool) -> None:
     head, *rest = found
     best = quickest_run(job, [head, *sorted(rest, key=lambda r: (found[r][1] is not None, r.predicted))])
     taken, kept = found[best]
-    why = f"taken of {sum(not r.unfit for r in job.ran)} that were run"
+    count = sum(not r.unfit for r in job.ran)
+    why = f"the quickest of {count} that were run" if best is not head else f"as predicted, {count} were run"
     if asked is not None:
         job.trace.record(asked, made.index(taken), why)
     if kept is not None and kept.script:

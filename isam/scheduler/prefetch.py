@@ -138,11 +138,7 @@ class _Prefetches:
         for blocks in self._panels, self._rows:
             if found := blocks(loop):
                 inside = (n for n in distinct(loop.body) if isinstance(n, Loop) and holds_loops(n.body))
-                made = None if any(map(blocks, inside)) else self._spread(loop, found)  # theirs are smaller
-                if made is None or blocks == self._panels:
-                    return made
-                self.kept.append(made)
-                return mapped(made, self.node)  # panels inside may be streams
+                return None if any(map(blocks, inside)) else self._spread(loop, found)  # theirs are smaller
         return None
 
     def _spread(self, loop: Loop, found: list[SweptBlock]) -> Node | None:
@@ -155,7 +151,10 @@ class _Prefetches:
         memory = self._chosen(loop, [b.base for b in found], size, whole, size * sweeps / seconds, sweeps, laid=laid)
         spread = BlockRequests(loop, found, memory, TWICE if laid else OFTEN)
         made = None if memory == NOWHERE else spread.made()
-        return made if spread.asked else None
+        if made is None or not spread.asked or laid:
+            return made if spread.asked else None
+        self.kept.append(made)
+        return mapped(made, self.node)  # panels inside may be streams
 
     def _panels(self, loop: Loop) -> list[SweptBlock]:
         """Blocks of what was laid out anew."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from textwrap import indent
 
 from isam.system.graph import System
@@ -81,3 +82,10 @@ def _move(way: str) -> str:
     source, arrow, target = way.split(" ", 2)
     both = ", both_ways: true" if arrow == "<->" else ""
     return f"  - {{from: {source}, to: {target}, by: copy, issuer: dma{both}}}"
+
+
+def deaf(machine: System, names: Iterable[str] | None = None) -> System:
+    """The machine, none of whose caches can be asked for anything by these instructions (all)."""
+    asking = machine.instructions if names is None else {n: machine.instructions[n] for n in names}
+    without = {n: replace(i, cost=replace(i.cost, prefetch=None)) for n, i in asking.items()}
+    return replace(machine, instructions={**machine.instructions, **without})

@@ -12,7 +12,7 @@ from isam.scheduler.plans.conflicts import best_with_conflicts
 from isam.scheduler.plans.hierarchy import Level, deep
 from isam.scheduler.plans.kept import with_whole_rows
 from isam.scheduler.plans.lines import goes_one_by_one, with_boxes_inside
-from isam.scheduler.plans.register import across, blocks, least, operand_memories
+from isam.scheduler.plans.register import across, blocks, least, operand_memories, under_way
 from isam.scheduler.plans.request import Request
 from isam.scheduler.plans.shared_home import side_by_side
 from isam.scheduler.plans.single import blocked, plain, whole
@@ -31,7 +31,7 @@ def plans(request: Request) -> tuple[list[Plan], list[float]]:
     out: list[tuple[Plan, float]] = [(plain(group), UNWEIGHED)]
     if operand_memories(main, system):
         most, apart = (CACHED, across(group, main)) if capacities(system) else (MOST, [])
-        found = blocks(main, system, least(group, main), apart, request.passing, request.fed)
+        found = blocks(main, system, least(group, main), apart, request.passing, request.fed, under_way(group))
         found = best_with_conflicts(found, request, most)
         ways: list[tuple[Plan, float]] = []
         for memory in between(main, system, routes):

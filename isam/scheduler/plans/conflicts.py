@@ -40,7 +40,7 @@ def best_with_conflicts(found: list[RegisterBlock], request: Request, most: int)
         return found[:most]
     inner = [a for a in reversed(main.axes) if a not in main.reduced]
     passed, whole = gone_through(group, main), taken_whole(group, main)
-    short, long = (rows_from_afar(passed, main, known[-1][0], is_long) for is_long in (False, True))
+    short, long = rows_from_afar(passed, main, known[-1][0])
     late = ONE_MORE if slow(system.caches) else 0.0
     near, speed = known[0][0], known[1][1] if len(known) > 1 else 0.0
     given = speed / call_rate(main, system)  # bytes for each call
@@ -107,19 +107,19 @@ def gone_through(group: Group, main: Nest) -> list[Use]:
     return out
 
 
-def rows_from_afar(passed: list[Use], main: Nest, cache: int, is_long: bool) -> frozenset[str]:
+def rows_from_afar(passed: list[Use], main: Nest, cache: int) -> tuple[frozenset[str], frozenset[str]]:
     """Axes that count rows of more than half the last cache, which are gone through several times: those of up to a
-    page, or longer ones. One row after the other is one stream, and comes while the row before is worked on; several
+    page, and longer ones. One row after the other is one stream, and comes while the row before is worked on; several
     short ones at a time are streams that end before they are fetched ahead, long ones wait for each other where the
     last cache is slow."""
-    out: set[str] = set()
+    short, long = set[str](), set[str]()
     for u in passed:
         *rows, last = u.index
         size = size_of(u.dtype)
         length = size * prod(main.length(a) for a in last.names if a in main.extents)  # not of loops around
-        if (length > PERIOD) == is_long and size * volume(main, u) > cache // 2:
-            out |= {a for r in rows for a in r.names} - set(last.names)
-    return frozenset(out)
+        if size * volume(main, u) > cache // 2:
+            (long if length > PERIOD else short).update({a for r in rows for a in r.names} - set(last.names))
+    return frozenset(short), frozenset(long)
 
 
 def overlaps(main: Nest, block: RegisterBlock) -> int:

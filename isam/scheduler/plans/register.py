@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import product
-from math import prod
+from math import ceil, prod
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 SMALL = 6  # calls of a block of which four steps of a reduction are unrolled
 FEW = 8  # calls of a block without a sum: enough to hide their latency
+LONG = 8  # cycles of a call of each nest, beside which the loop around a block takes little
 NEVER_FULL = 1.1  # times as long as it is needed, what everything waits for is taken (measured)
 OVERLAPPED = 64  # steps of a sum of which a core hides half the latency behind the next block's
 ANOTHER_KIND = 0.04  # by how much each kind of block beyond the first of an axis makes all dearer
@@ -189,16 +190,27 @@ def across(group: Group, main: Nest) -> list[Crossed]:
     return [c for c in found if c is not None and c.axis in main.axes]
 
 
+def under_way(group: Group) -> int:
+    """Calls of each nest in a block without a sum that hide what they wait for: as many as have the latency of all
+    nests together in their time (Little's law). More of them keep more in registers and read more rows at a time. Where
+    all of them take little time the loop around a block does not, so that it has the usual number."""
+    cycles = sum(n.cycles for n in group.nests)
+    if cycles < LONG:
+        return FEW
+    behind = sum(n.instruction.cost.behind for n in group.nests)
+    return min(FEW, 1 + ceil(behind / cycles))
+
+
 def blocks(
     nest: Nest, system: System, floor: dict[str, int], apart: Sequence[Crossed] = (),
-    beside: Mapping[str, int] = NOTHING, fed: Fed | None = None,
+    beside: Mapping[str, int] = NOTHING, fed: Fed | None = None, few: int = FEW,
 ) -> list[RegisterBlock]:  # fmt: skip
     """Register blocks that fit, best predicted cost first, among equals without a sum those along inner axes, whose
     elements lie together; ``floor``: as :func:`least` says; ``apart``: as :func:`across` does; ``beside``: as
-    :func:`passing`; ``fed``: what tiles cost beside calls, where that is known."""
+    :func:`passing`; ``fed``: what tiles cost beside calls, where that is known; ``few``: as :func:`under_way`."""
     reducing = bool(nest.reduced) and prod(nest.length(a) for a in nest.reduced) > 1
     costs = BlockCosts(nest, Room(nest, system, beside), reducing, apart, fed)
-    limit = costs.room.outputs if reducing else min(costs.room.outputs, max([FEW, *(r.near for r in apart)]))
+    limit = costs.room.outputs if reducing else min(costs.room.outputs, max([few, *(r.near for r in apart)]))
     found: list[RegisterBlock] = []
     for tiles in costs.candidates(costs.axes, limit, floor):
         cost = costs.of(tiles)

@@ -16,6 +16,7 @@ from isam.scheduler.plans.traffic import boxes_held, volume
 from isam.system.graph import System
 from isam.system.hierarchy import HIDDEN, SHARE, beyond, near_cache
 from isam.system.load import load_system
+from tests.machines.small import deaf
 from tests.pipeline import compiled, judge, simulated
 from tests.systems.test_serpentine import NARROW
 from tests.unit.scheduler import test_next_block
@@ -94,12 +95,6 @@ def host(near: int = 1 << 20, far: float | None = None) -> System:
     l2, l3 = (system.memories[n] for n in ("l2", "l3"))
     more = {"l2": replace(l2, capacity=near), "l3": replace(l3, bandwidth=far)}
     return replace(system, memories={**system.memories, **more})
-
-
-def deaf(machine: System) -> System:
-    """None of its caches can be asked for anything."""
-    without = {n: replace(i, cost=replace(i.cost, prefetch=None)) for n, i in machine.instructions.items()}
-    return replace(machine, instructions=without)
 
 
 def blocks_of(nest: Nest, width: dict[str, int], system: System, bound: str = "") -> dict[str, int]:

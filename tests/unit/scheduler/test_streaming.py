@@ -22,6 +22,7 @@ from isam.scheduler.next_block import holds_loops, issues
 from isam.scheduler.streaming import with_streaming
 from isam.scheduler.upfront import with_moves_upfront
 from isam.system.load import load_system
+from tests.machines.small import deaf
 from tests.pipeline import compiled, judge, simulated
 
 PRODUCT = parse_kernel("""
@@ -118,9 +119,7 @@ def test_a_machine_without_such_moves_is_not_asked() -> None:
 def test_moves_that_ask_a_cache_pass_where_the_other_move_can_ask(able: bool) -> None:
     """Rows of 2048 terms, which the nearest cache does not hold, and which every sweep asks for some of the next of."""
     system = simulated("sapphire-rapids")
-    deaf = {n: replace(i, cost=replace(i.cost, prefetch=None)) for n, i in system.instructions.items()
-            if n in system.streaming.values()}  # fmt: skip
-    system = system if able else replace(system, instructions={**system.instructions, **deaf})
+    system = system if able else deaf(system, system.streaming.values())
     sizes = {"M": 1500, "N": 1280, "K": 2048}
     s = compiled(PRODUCT, sizes, system).schedule
     assert s is not None
