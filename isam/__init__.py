@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from isam.frontend.python import kernel
     from isam.ir.text import parse, parse_file, parse_instruction
     from isam.runtime.aligned import empty
+    from isam.runtime.best_of import best_of
     from isam.runtime.entry import load
     from isam.system.load import load_system
     from isam.system.register import instruction
@@ -38,6 +39,7 @@ _WHERE = {
     "Approach": "isam.approach.choice",
     "InternalError": "isam.diagnostics",
     "IsamError": "isam.diagnostics",
+    "best_of": "isam.runtime.best_of",
     "compile": "isam.compiler",
     "einsum": "isam.frontend.einsum",
     "empty": "isam.runtime.aligned",
@@ -51,8 +53,8 @@ _WHERE = {
     "parse_instruction": "isam.ir.text",
 }
 
-__all__ = ["Approach", "InternalError", "IsamError", "compile", "einsum", "empty", "explain", "instruction", "kernel",
-           "load", "load_system", "parse", "parse_file", "parse_instruction"]  # fmt: skip
+__all__ = ["Approach", "InternalError", "IsamError", "best_of", "compile", "einsum", "empty", "explain", "instruction",
+           "kernel", "load", "load_system", "parse", "parse_file", "parse_instruction"]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

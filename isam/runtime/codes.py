@@ -10,6 +10,8 @@ CODES: dict[str, str] = {
     "artifact-read": "The artifact's file cannot be read.",
     "artifact-several": "A function of open sizes was compiled for several shapes: an artifact holds the code of one.",
     "artifact-version": "The artifact was written by another version of the format.",
+    "best-of": "Alternatives behind one callable are not what isam.best_of takes, or members of a group are called "
+    "out of order.",
     "path-type": "A file or folder is named by a text or a path (pathlib.Path).",
     "artifact-write": "The artifact's file cannot be written; nothing was left behind.",
     "bind-role": "Only arguments declared 'const' can be bound, and only once.",
