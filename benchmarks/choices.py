@@ -8,8 +8,8 @@ sweeps over a block ask for the next one; else none does. ``rows``: loops that g
 next ones; else none does. ``steps``: what a recurrent loop reads is made for a block of
 its steps at a time; else as the kernel is written. ``stream``: what would not be found again passes the nearest cache;
 else all stays there. ``upfront``: tiles are brought before the calls of their block; else as they are wanted.
-``measured``: schedules are run beside each other when the kernel is compiled, and another one than the one predicted
-quickest is taken; else that one. Each
+``measured``: schedules are run beside each other when the kernel is compiled, and another one than the one decided by
+prediction is taken; else that one. Each
 kernel of which something is decided so is compiled once more for an Approach that never decides so, and both are called
 in turns. A ratio above 1 is what the decision is worth. One thread, CPU time; results are judged first. The other
 kernels are named and not measured.
@@ -92,8 +92,8 @@ def decided(point: str) -> Callable[[Schedule], bool]:
 
 
 def ran(schedule: Schedule) -> bool:
-    """Whether another schedule was taken than the one predicted quickest, as it was quicker when they were run."""
-    return any(" that were run" in d.why for d in schedule.trace.decisions)  # of the first: "as predicted"
+    """Whether another schedule was taken than the one decided by prediction, as it was quicker when they were run."""
+    return any(" that were run" in d.why for d in schedule.trace.decisions)  # of the first: "by prediction"
 
 
 def in_blocks(schedule: Schedule) -> bool:

@@ -31,13 +31,12 @@ def cache(clear: CLEAR = False, clear_measured: CLEAR_MEASURED = False, as_json:
     if found is None or findings is None:
         keys = ("folder", "entries", "bytes", "limit", "cleared", "measured")
         return Answer("nothing is kept (ISAM_CACHE)", dict.fromkeys(keys))
-    if clear_measured:
-        findings.clear()
-    cleared = found.clear() if clear else 0
+    forgotten = findings.clear() if clear_measured else 0
+    cleared = forgotten + (found.clear() if clear else 0)
     kept = [p.stat().st_size for p in found.entries()]
     measured = len(findings.entries())
     text = f"{found.folder}: {len(kept)} kernels, {sum(kept)} bytes of {found.limit}"
-    text += f", {measured} kernels measured" if measured else ""
+    text += f", {measured} measured" if measured else ""
     data = {"folder": str(found.folder), "entries": len(kept), "bytes": sum(kept), "limit": found.limit,
             "cleared": cleared, "measured": measured}  # fmt: skip
-    return Answer(f"{text}, {cleared} removed" if clear else text, data)
+    return Answer(f"{text}, {cleared} removed" if clear or clear_measured else text, data)

@@ -1,11 +1,9 @@
-"""``isam tune``: schedules of a kernel run beside each other on this CPU, the quickest kept for later compilations."""
+"""``isam tune``: schedules of a kernel run beside each other on this CPU, the quickest kept for later."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
@@ -15,7 +13,7 @@ from isam.cli.schedule import made, write
 from isam.diagnostics import fail
 
 if TYPE_CHECKING:
-    from isam.compiler.measured import Ran
+    from isam.compiler.job import Job
 
 BY = Annotated[
     str,
@@ -31,8 +29,9 @@ TRACE = Annotated[
 
 @answering(
     "tune", kernel="its name", system="its name", sizes="name to number",
-    runs="per schedule, the one predicted quickest first: what is otherwise in it; seconds of a call as predicted, and "
-    "as run the best and the median; why it takes no part, or an empty text; whether it is taken",
+    runs="per schedule, the one decided by prediction first: what is otherwise in it; seconds of a call as predicted, "
+    "and as run the best and the median; whether they are of the second round, which counts, and of the first by how "
+    "much two runs of it differ there; why it takes no part, or an empty text; whether it is taken",
     ratio="seconds of the first over those of the one taken, the best of each", known="whether all of this was found "
     "before", folder="where it is kept, or null",
 )  # fmt: skip
@@ -42,12 +41,13 @@ def tune(
 ) -> Answer:  # fmt: skip
     """Makes several schedules of a kernel, runs them beside each other and keeps the quickest.
 
-    The one predicted quickest stays unless another one is quicker by more than noise. What is found is kept: with
+    The one decided by prediction stays unless another one is quicker by more than noise. What is found is kept: with
     `--approach measured`, or `approach="measured"` from Python, the same kernel in the same sizes on the same machine
-    gets that schedule without a run. Data is random, results are compared with exact ones, constants are bound ahead.
+    with as many threads gets that schedule without a run. Data is random; results are compared with exact ones, or,
+    where those would take too long, with those of the first schedule; constants are bound ahead.
     """
     from isam.compiler import as_approach
-    from isam.compiler.measured import may_run, table
+    from isam.compiler.measured import may_run, rows, table
     from isam.runtime.cache import default
     from isam.system.load import load_system
     from isam.tune.database import database
@@ -66,21 +66,20 @@ def tune(
     taken = next((r for r in job.ran if r.taken), None)
     ratio = job.ran[0].seconds / taken.seconds if taken is not None and taken.seconds else 1.0
     data = {"kernel": job.original.name, "system": job.system.name, "sizes": job.sizes, "runs": rows(job.ran),
-            "ratio": ratio, "known": job.trace.replays, "folder": str(kept.folder) if kept else None}  # fmt: skip
+            "ratio": ratio, "known": job.trace.replays,
+            "folder": str(kept.folder) if kept and job.remembered else None}  # fmt: skip
     sizes = ", ".join(f"{n} = {v}" for n, v in job.sizes.items())
     head = f"{job.original.name} on {job.system.name}" + (f" with {sizes}" if sizes else "")
     known = ", found before (--anew runs them again)" if job.trace.replays else ""
-    return Answer("\n".join([f"{head}{known}", *table(job.ran), _said(job.ran, ratio)]), data)
+    return Answer("\n".join([f"{head}{known}", *table(job.ran), _said(job, ratio)]), data)
 
 
-def rows(ran: Sequence[Ran]) -> list[dict[str, Any]]:
-    """What came of each, for programs."""
-    return [{n: v for n, v in asdict(r).items() if n != "schedule"} for r in ran]
-
-
-def _said(ran: Sequence[Ran], ratio: float) -> str:
-    if not any(r.seconds for r in ran):
-        return "nothing was run: there is one schedule"
-    if ran[0].taken:
-        return "the one predicted quickest is taken: none is quicker by more than noise"
-    return f"another one is taken: {ratio:.3g} times as fast as the one predicted quickest"
+def _said(job: Job, ratio: float) -> str:
+    said = "the one decided by prediction is taken: none is quicker by more than noise"
+    if not any(r.seconds for r in job.ran):
+        said = "nothing was run: there is one schedule" if len(job.ran) < 2 else "nothing was run"
+    elif not job.ran[0].taken:
+        said = f"another one is taken, {ratio:.3g} times as fast as the one decided by prediction"
+    elif job.ran[0].noise:
+        said += f" (two runs of it differ by {job.ran[0].noise:.1%})"
+    return said if job.remembered else f"{said}; not kept for later"

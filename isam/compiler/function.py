@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from operator import index
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from isam.artifact import Artifact
 from isam.classes import dataclass
 from isam.compiler.job import Job
 from isam.compiler.keys import key_of
-from isam.compiler.measured import found_before
+from isam.compiler.measured import found_before, may_run, runs
 from isam.compiler.stages import new_job, run_stages
 from isam.diagnostics import Diagnostic, IsamError, did_you_mean, fail
 from isam.ir.kernel import Kernel, Sym
@@ -28,7 +29,7 @@ from isam.runtime.forks import gate
 from isam.runtime.signature import Parameter, Signature
 from isam.runtime.vectorcall import Shapes, attach_shapes, callable_class, lend
 from isam.schedule.tree import Schedule
-from isam.system.graph import System
+from isam.system.graph import USUAL, System
 from isam.tune.database import database
 
 
@@ -128,26 +129,35 @@ class Function(Compiled):
             return self._made[key].entry
 
     def _make(self, sizes: dict[str, int]) -> _Made:
-        cache, job, key = self._cache, None, self._key(sizes)
+        cache, job = self._cache, None
+        key = self._key(sizes, found_before(self._job(sizes))) if self._runs and cache else self._key(sizes)
         artifact = cache.get(key) if cache is not None and key is not None else None
         if artifact is None:
             job = self._compiled(sizes)
             artifact = job.artifact
             assert artifact is not None
-            key = self._key(sizes)  # which may depend on what was found meanwhile
+            if self._runs:  # under what was found for it, which may be no longer what others find
+                key = self._key(sizes, artifact.text("trace.json"))
             if cache is not None and key is not None:
                 cache.put(key, artifact)
         entry = Entry(artifact, functions_of(self.system))
         entry._loc = self._loc
         return _Made(sizes, entry, job)
 
-    def _key(self, sizes: dict[str, int]) -> str | None:
-        """Of the code; where schedules are run beside each other, with what was found by that."""
+    def _key(self, sizes: dict[str, int], found: str = "") -> str | None:
+        """Of the code; where schedules are run beside each other, with what was ``found`` by that."""
         if self._cache is None:
             return None
-        found = found_before(self._job(sizes)) if self._approach is not None and self._approach.runs > 1 else ""
         options = {**self._options, "found": found} if found else self._options
         return key_of(self.kernel, self.system, sizes, self._approach, options)
+
+    @cached_property
+    def _runs(self) -> bool:
+        """Whether schedules are run beside each other to find the quickest."""
+        if self._approach is None and self.system.approach == USUAL:
+            return False  # the usual Approach need not be imported where code is kept
+        job = self._job({})
+        return runs(job) > 1 and may_run(self.system)
 
     def _job(self, sizes: dict[str, int]) -> Job:
         return new_job(self.kernel, self.system, sizes, self._approach, replay=self._replay,

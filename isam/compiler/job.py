@@ -78,7 +78,8 @@ class Job:
     schedule: Schedule | None = None
     certificate: Any = None
     artifact: Artifact | None = None
-    ran: tuple[Ran, ...] = ()  # schedules that were run beside each other, the first as predicted
+    ran: tuple[Ran, ...] = ()  # schedules that were run beside each other, the first by prediction
+    remembered: bool = False  # what came of that is kept for later
     seconds: dict[str, float] = field(default_factory=dict)
     decided: list[tuple[object, range]] = field(default_factory=list)  # covers and schedules: by which decisions
 

@@ -45,11 +45,14 @@ def key_of(kernel: Kernel, system: System, sizes: Mapping[str, int], approach: A
 def findings_key(kernel: Kernel, system: System, sizes: Mapping[str, int], approach: Approach,
                  required: Sequence[str]) -> str | None:  # fmt: skip
     """What it depends on which schedule is quickest on this CPU, as one key; None where the Approach is not shipped.
-    Not on the version of ISAM: decisions that it does not know are refused by it."""
+    Not on the version of ISAM: decisions that it does not know are refused by it. Nor on how many schedules are run:
+    that stands beside what was found."""
     decides = _decides(approach)
     if decides is None:
         return None
-    parts = [str(kernel), repr(kernel.params), dict(sizes), machine_of(system), decides, list(required), _host()]
+    decides[1] = {n: v for n, v in decides[1].items() if n not in ("runs", "tries")}  # how many says what was found
+    sized = kernel.with_sizes(sizes)  # the same, whether its sizes were put in before or not
+    parts = [str(sized), repr(kernel.params), machine_of(system), decides, list(required), _host()]
     return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 

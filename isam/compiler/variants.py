@@ -8,6 +8,7 @@ where the Approach wants more schedules. One that cannot be proved gives way: th
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from math import inf
@@ -23,6 +24,7 @@ from isam.schedule.tree import Schedule
 from isam.scheduler.infeasible import Infeasible
 from isam.system.graph import System
 
+PATIENCE = 60.0  # seconds after which no further schedules are made to be run
 AHEAD = 5 / 4  # times less that the calls of a cover take than those of the first, for it to be scheduled before that
 
 
@@ -132,14 +134,14 @@ def _take(job: Job) -> None:
     """Asks the Approach which schedule is taken where there are several covers, also where no other one was worth
     making, and makes more of it."""
     from isam.compiler.alternatives import quickest_schedule
-    from isam.compiler.measured import may_run
+    from isam.compiler.measured import may_run, runs
     from isam.scheduler import schedule
 
     made = [c for c in job.candidates if isinstance(c.answer, Schedule)]
     if not made:
         raise Refused("infeasible", job.original, next(c.answer for c in job.candidates if c.answer is not None))
     alone = len(job.candidates) == 1 and not job.unproved
-    if job.trace.approach.runs > 1 and not job.trace.replays and may_run(job.system):
+    if runs(job) > 1 and may_run(job.system):
         _take_run(job, made, alone)
         return
     taken = made[0] if alone else _chosen(made, job)
@@ -164,9 +166,12 @@ def _take_run(job: Job, made: Sequence[Candidate], alone: bool) -> None:
     first = made[0] if asked is None else made[asked.options.index(job.trace.answer(asked))]
     mine = first.answer, job.decisions(first.answer)
     found: dict[Ran, tuple[Candidate, MadeSchedule | None]] = {}
+    end = time.monotonic() + PATIENCE
     for m, answer in schedules(first.cover, job.system, job.trace, mine, first.by):
         if isinstance(answer, Schedule):
-            found[Ran(m.what or "as predicted", m.seconds, answer)] = first, m
+            found[Ran(m.what or "by prediction", m.seconds, answer)] = first, m
+        if time.monotonic() > end:
+            break
     for c in made:
         if c is not first:
             label = Variant(c.answer, c.ahead).label()
@@ -175,7 +180,7 @@ def _take_run(job: Job, made: Sequence[Candidate], alone: bool) -> None:
     best = quickest_run(job, [head, *sorted(rest, key=lambda r: (found[r][1] is not None, r.predicted))])
     taken, kept = found[best]
     count = sum(not r.unfit for r in job.ran)
-    why = f"the quickest of {count} that were run" if best is not head else f"as predicted, {count} were run"
+    why = f"the quickest of {count} that were run" if best is not head else f"by prediction; {count} were run"
     if asked is not None:
         job.trace.record(asked, made.index(taken), why)
     if kept is not None and kept.script:

@@ -49,7 +49,8 @@ class Cache:
     def put(self, key: str, artifact: Artifact) -> bool:
         """Keeps it; False where that is not possible."""
         try:
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for folder in reversed([p for p in (self.folder, *self.folder.parents) if not p.exists()]):
+                folder.mkdir(mode=0o700, exist_ok=True)  # each: of parents mkdir takes what the process permits
             replace(artifact, provenance={**artifact.provenance, "key": key}).save(self._path(key))
             self._trim()
         except (IsamError, OSError):

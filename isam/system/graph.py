@@ -17,6 +17,7 @@ from isam.runtime.linking import Target
 from isam.system.groups import Cluster, Link, Mesh, Ports, Register, Replica
 
 ANY_NUMBER = Ports()
+USUAL = "greedy"  # the Approach of a machine whose description names none
 MANAGED, COUNTED, CACHED = "managed", "counted", "cached"
 LOADS, ALL = "loads", "all"  # what registers do under masks
 SEMANTICS_ONLY = "none"  # the back end of a description that says what instructions do, not how they are written
@@ -135,7 +136,7 @@ class System:
     moves: tuple[Move, ...]
     instructions: Mapping[str, Instruction]
     backend: str = "simulator"
-    approach: str = "greedy"
+    approach: str = USUAL
     facts: dict[str, Any] = field(default_factory=dict)
     assumed: tuple[str, ...] = ()  # costs that the description does not state (SYS-7)
     source: str = ""  # where it was read from

@@ -24,7 +24,7 @@ from isam.system.features import lacking
 from isam.system.fields import Values, read_fields
 from isam.system.files import sibling, texts_of
 from isam.system.find import find_system
-from isam.system.graph import CACHED, MANAGED, Memory, Move, System, Unit
+from isam.system.graph import CACHED, MANAGED, USUAL, Memory, Move, System, Unit
 from isam.system.groups import Register
 from isam.system.judged import digest, is_judged
 from isam.system.numerics import contradictions
@@ -171,7 +171,7 @@ class _Build:
                 self.marks[key,] = top[key].loc
         return System(name, memories, self.units, moves, instructions,
                       backend=top["backend"].text if "backend" in top else "simulator",
-                      approach=top["approach"].text if "approach" in top else "greedy",
+                      approach=top["approach"].text if "approach" in top else USUAL,
                       facts=self._facts(top), assumed=tuple(self.assumed), source=self.draft.file,
                       needs=tuple(w.text for w in top.get("needs", ())), target=_target(top.get("target")),
                       backend_loc=self.marks.get(("backend",), NOWHERE),

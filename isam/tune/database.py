@@ -22,10 +22,12 @@ TRACE, RUNS = "trace.json", "runs.json"
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """``trace``: the decisions, as JSON. ``runs``: a row per schedule, the one predicted quickest first."""
+    """``trace``: the decisions, as JSON. ``runs``: a row per schedule, the one decided by prediction first. ``asked``:
+    how many were to be run."""
 
     trace: str
     runs: tuple[Mapping[str, Any], ...]
+    asked: int
 
 
 def database(cache: Cache | None) -> Cache | None:
@@ -39,13 +41,13 @@ def recall(kept: Cache, key: str) -> Found | None:
     if entry is None:
         return None
     try:
-        runs = json.loads(entry.text(RUNS))
-        return Found(entry.text(TRACE), tuple(runs)) if isinstance(runs, list) else None
-    except (IsamError, ValueError):
+        found = json.loads(entry.text(RUNS))
+        return Found(entry.text(TRACE), tuple(found["rows"]), int(found["asked"]))
+    except (IsamError, ValueError, TypeError, KeyError):
         return None
 
 
-def remember(kept: Cache, key: str, name: str, trace: str, runs: Sequence[Mapping[str, Any]]) -> bool:
+def remember(kept: Cache, key: str, name: str, trace: str, runs: Sequence[Mapping[str, Any]], asked: int) -> bool:
     """Keeps it; False where that is not possible. ``name``: the kernel's."""
-    parts = {TRACE: trace.encode(), RUNS: json.dumps(list(runs)).encode()}
-    return kept.put(key, Artifact(name, FOLDER, (), parts=parts))
+    said = json.dumps({"asked": asked, "rows": list(runs)})
+    return kept.put(key, Artifact(name, FOLDER, (), parts={TRACE: trace.encode(), RUNS: said.encode()}))

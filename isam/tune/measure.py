@@ -28,7 +28,7 @@ SECONDS = 1.0  # in all, where samples are no longer
 LEAST = 5  # samples of each
 BEHIND = 1.25  # times as long as the quickest: what is not run any further
 POINTS = 1 << 24  # which the judge walks in about a second
-BYTES = 2 << 30  # of arguments
+BYTES = 1 << 29  # of arguments; about five times as much is needed
 LONGEST = 20.0  # seconds for ``LEAST`` samples of everything
 FIRST, TWICE = "0", "0 again"  # names of contenders, which are their numbers
 FINAL = 2  # of the quickest are run once more
@@ -55,27 +55,36 @@ class Measurement:
     noise: float
 
 
-def run_beside(entries: Sequence[Entry], kernel: Kernel, seconds: float = SECONDS, seed: int = 0,
-               threads: int = 1) -> Measurement | str:  # fmt: skip
+def run_beside(entries: Sequence[Entry], kernel: Kernel, seconds: float = SECONDS, seed: int = 0, threads: int = 1,
+               inexact: Sequence[int] = ()) -> Measurement | str:  # fmt: skip
     """Contenders for one kernel, whose sizes are numbers, in turns for about so many seconds; a sentence on why that is
-    not done where it would take too much. One that computes something else than it may is unfit. The clock is the
-    time of the CPU, which others who use it do not lengthen, unless a call has several threads."""
+    not done where it would take too much. One that computes something else than it may is unfit; ``inexact``: which of
+    them may be off by more than rounding. The clock is the time of the CPU, which others who use it do not lengthen,
+    unless a call has several threads."""
     arguments = sum(prod(d.const for d in b.shape) * numpy_dtype(b.dtype).itemsize for b in kernel.arguments)
     if arguments > BYTES:
         return f"arguments of {arguments} bytes are more than {BYTES}"
+    try:
+        return _run_beside(entries, kernel, seconds, seed, threads, inexact)
+    except MemoryError:
+        return "there is not enough memory for it"
+
+
+def _run_beside(entries: Sequence[Entry], kernel: Kernel, seconds: float, seed: int, threads: int,
+                inexact: Sequence[int]) -> Measurement | str:  # fmt: skip
+    clock = time.thread_time if threads == 1 else time.perf_counter
     arrays = {n: copied(a, a.dtype) for n, a in random_arrays(kernel, {}, seed).items()}
     results = {b.name: empty(tuple(d.const for d in b.shape), numpy_dtype(b.dtype))
                for b in kernel.arguments if b.role == "out"}  # fmt: skip
     updated = {b.name: copied(arrays[b.name], arrays[b.name].dtype) for b in kernel.arguments if b.role == "inout"}
     ready = [_Ready(e, kernel, arrays, updated, results) for e in entries]
-    begin = time.perf_counter()
     ready[0].call()
-    once = time.perf_counter() - begin
+    begin = clock()
+    ready[0].call()
+    once = clock() - begin
     if once * (LEAST + 2) * (len(entries) + 1) > LONGEST:
         return f"one call takes {once:.3g} s"
-    whole = _whole(kernel, seed)
-    unfit = _unfit([r.results(whole) for r in ready], kernel, whole)
-    clock = time.thread_time if threads == 1 else time.perf_counter
+    unfit = _unfit(ready, kernel, _whole(kernel, seed), inexact)
     fit = {str(n): r for n, r in enumerate(ready) if not unfit[n]}
     times = _turns(fit, seconds / 2, clock) if fit else {}
     last = {FIRST, *sorted(times, key=lambda n: times[n].best)[:FINAL]} & fit.keys()
@@ -127,22 +136,21 @@ def _whole(kernel: Kernel, seed: int) -> Arrays:
             for n, a in drawn.items()}  # fmt: skip
 
 
-def _unfit(results: Sequence[Arrays], kernel: Kernel, arrays: Arrays) -> list[str]:
+def _unfit(ready: Sequence[_Ready], kernel: Kernel, arrays: Arrays, inexact: Sequence[int]) -> list[str]:
     """Per contender why its results may not be taken: '' where they are within the bounds of the exact ones, or, where
-    those take too long to find, the same as the first one's."""
+    those take too long to find, the same as those of the first exact one; of an inexact one nothing is known then but
+    that it was proved."""
     from isam.ir.signature import points_of
 
     count = points_of(kernel) or 0
     if count <= POINTS:
         enclosed = enclose(kernel, arrays)
-        return [outside(r, enclosed) or "" for r in results]
-    why = f"its results are not those of the first, and {count} points are too many to judge it"
-    return ["" if _same(r, results[0]) else why for r in results]
+        return [outside(r.results(arrays), enclosed) or "" for r in ready]
+    exact = [n for n in range(len(ready)) if n not in inexact]
+    why = f"on whole numbers its results are not those of the first, and {count} points are too many to judge it"
+    wanted = ready[exact[0]].results(arrays) if len(exact) > 1 else {}
+    return [why if n in exact[1:] and not _same(r.results(arrays), wanted) else "" for n, r in enumerate(ready)]
 
 
 def _same(a: Arrays, b: Arrays) -> bool:
-    return all(np.array_equal(_wide(a[n]), _wide(b[n]), equal_nan=True) for n in a)
-
-
-def _wide(a: Any) -> Any:
-    return a.astype(np.float64) if a.dtype.kind not in "iub" else a
+    return all(np.array_equal(a[n], b[n], equal_nan=a[n].dtype.kind not in "iub") for n in a)

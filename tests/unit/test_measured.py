@@ -13,6 +13,7 @@ import isam.proof
 from isam.approach.choice import Approach, Choice
 from isam.approach.shipped.greedy import Greedy
 from isam.approach.shipped.measured import Measured
+from isam.compiler import function
 from isam.compiler.function import Function
 from isam.compiler.job import Job
 from isam.compiler.measured import Ran, may_run, recalled
@@ -253,7 +254,83 @@ def test_anew(timed, tmp_path: Path):
     assert (asked, again) == ([4], [4])
 
 
-@pytest.mark.parametrize("how", ["sizes", "approach", "required", "machine"])
+@pytest.mark.parametrize(("first", "then", "times"), [(4, 6, 2), (6, 4, 1)])
+def test_what_was_found_among_fewer_is_found_anew(timed, tmp_path: Path, first: int, then: int, times: int):
+    asked, findings = timed(), Cache(tmp_path)
+    for count in (first, then, then):
+        job(Measured(count), findings=findings)
+    assert asked == [first, then][:times]
+
+
+def test_code_lies_under_the_findings_that_it_was_made_by(timed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Another process finds something else while this one emits code."""
+    timed(1.0, 2.0)
+    remember, kept = function.run_stages, database(Cache(tmp_path))
+
+    def meanwhile(mine: Job) -> Job:
+        done = remember(mine)
+        timed(1.0, 0.5)
+        job(Measured(4), findings=kept, anew=True)
+        return done
+
+    monkeypatch.setattr(function, "run_stages", meanwhile)
+    first = compiled(tmp_path)
+    monkeypatch.undo()
+    again = compiled(tmp_path)
+    assert again.artifact.parts["object.o"] != first.artifact.parts["object.o"]
+    assert again.artifact.parts["object.o"] == isam.compile(
+        PRODUCT, sizes=SIZES, replay=again.trace, cache=False).artifact.parts["object.o"]  # fmt: skip
+
+
+def test_a_description_may_name_it(timed, tmp_path: Path):
+    """Code of a machine whose own Approach runs schedules depends on what was found, too."""
+    text = f"isam: 1\nsystem: mine\nextends: {load_system('host').name}\napproach: measured\n"
+    (tmp_path / "mine.yaml").write_text(text)
+    asked = timed(1.0, 2.0)
+
+    def made() -> Function:
+        return isam.compile(PRODUCT, on=tmp_path / "mine.yaml", sizes=SIZES, cache=tmp_path / "kept")
+
+    first = made()
+    assert asked == [8]
+    assert made().artifact.parts == first.artifact.parts
+    timed(1.0, 0.5)
+    kept = database(Cache(tmp_path / "kept"))
+    run_stages(new_job(PRODUCT, load_system(tmp_path / "mine.yaml"), SIZES, None, findings=kept, anew=True))
+    assert made().artifact.parts["object.o"] != first.artifact.parts["object.o"]
+
+
+def test_that_nothing_could_be_run_is_not_kept(timed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    findings = Cache(tmp_path)
+    monkeypatch.setattr(measure, "run_beside", lambda *a, **k: "one call takes 30 s")
+    made = job(findings=findings)
+    assert {r.unfit for r in made.ran} >= {"one call takes 30 s"}
+    assert not made.remembered
+    asked = timed()
+    assert job(findings=findings).remembered
+    assert asked == [4]
+
+
+@pytest.mark.parametrize("runs", [1, 0, -3, 2.5, "3", 513, None])
+def test_how_many_are_run_is_a_number(runs: Any):
+    with pytest.raises(IsamError, match="runs 2 to 512 schedules"):
+        Measured(runs)
+
+
+@pytest.mark.parametrize("argument", ["1", "", "x", "2.5", "9" * 5000, "-3"])
+def test_what_follows_the_colon_is_a_number(argument: str):
+    with pytest.raises(IsamError, match="runs 2 to 512 schedules"):
+        Measured.given(argument)
+
+
+def test_runs_of_an_instance_is_a_number():
+    mine = Greedy()
+    mine.runs = "3"  # type: ignore[assignment]
+    with pytest.raises(IsamError, match="'runs' of the Approach 'greedy' is '3'"):
+        job(mine)
+
+
+@pytest.mark.parametrize("how", ["sizes", "required", "machine"])
 def test_something_else_is_run_by_itself(timed, tmp_path: Path, how: str):
     asked, findings = timed(), Cache(tmp_path)
     first = job(findings=findings)
@@ -261,8 +338,7 @@ def test_something_else_is_run_by_itself(timed, tmp_path: Path, how: str):
     system = load_system("host-generic" if how == "machine" else "host")
     sizes = {**SIZES, "M": 10} if how == "sizes" else SIZES
     required = (first.cover.mappings[-1].instruction.name,) if how == "required" else ()
-    approach = Measured(5) if how == "approach" else Measured(4)
-    run_stages(new_job(PRODUCT, system, sizes, approach, require=required, findings=findings))
+    run_stages(new_job(PRODUCT, system, sizes, Measured(4), require=required, findings=findings))
     assert len(asked) == 2
 
 
@@ -279,13 +355,15 @@ def test_damaged_findings_and_those_of_another_version_count_as_absent(timed, tm
     entry = findings.get(key)
     assert entry is not None
     other = entry.text("trace.json").replace('"count": ', '"count": 1')
-    runs = [("runs.json", text) for text in ("[{}]", "?", "[1]", "1")]
+    said = ["?", "1", "{}", '{"asked": 4}', *(f'{{"asked": 4, "rows": {rows}}}' for rows in ("1", "[1]", "[{}]"))]
+    said.append(entry.text("runs.json").replace('"seconds": 1.0', '"seconds": "x"'))
+    runs = [("runs.json", text) for text in said]
     for part, text in (("trace.json", "{}"), ("trace.json", other), *runs):
         entry.parts[part], kept = text.encode(), entry.parts[part]
         assert findings.put(key, entry)
         entry.parts[part] = kept
         assert written(job(findings=findings)) == written(made)
-    assert asked == [4] * 11
+    assert asked == [4] * 15
 
 
 def test_findings_that_cannot_be_proved_any_more_count_as_absent(timed, tmp_path: Path, monkeypatch):

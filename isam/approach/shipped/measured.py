@@ -18,12 +18,13 @@ if TYPE_CHECKING:
 
 MARGIN = 0.02  # of the time: what two runs of the same code differ by on a quiet machine
 MADE = 3  # schedules made per one that is run
+MOST = 512
 
 
 class Measured(Greedy):
-    """Decides like ``greedy``; then has schedules made with one decision taken otherwise, runs those predicted quickest
-    and the first of each variant beside each other, and keeps the first unless another one is quicker by more than
-    noise. On machines whose code does not run here it is ``greedy``."""
+    """Decides like ``greedy``; then has schedules made with one decision taken otherwise, runs the first of each
+    variant and those predicted to take least beside each other, and keeps what was decided unless another one is
+    quicker by more than noise. On machines whose code does not run here the quickest by the time predicted is kept."""
 
     name = "measured"
     why = "lowest predicted cost"
@@ -31,16 +32,16 @@ class Measured(Greedy):
     varied = ("fuse", "tile", "prefetch", "stream", "upfront", "pipeline", "serpentine")
 
     def __init__(self, runs: int = 8):
+        if not isinstance(runs, int) or not 2 <= runs <= MOST:
+            raise fail("approach-argument", f"the Approach '{self.name}' runs 2 to {MOST} schedules, not {runs!r}",
+                       hint="for example measured:16")  # fmt: skip
         self.runs = runs
         self.tries = MADE * runs
 
     @classmethod
     def given(cls, argument: str) -> Approach:
         """``measured:16`` runs 16 schedules."""
-        if not argument.isdecimal() or int(argument) < 2:
-            raise fail("approach-argument", f"the Approach '{cls.name}' runs two schedules at least, not '{argument}'",
-                       hint="for example measured:16")  # fmt: skip
-        return cls(int(argument))
+        return cls(int(argument) if argument.isdecimal() and len(argument) < 9 else argument)  # type: ignore[arg-type]
 
     def schedule(self, choice: Choice) -> Any:
         """What is predicted to cost least, of the fewest decisions taken otherwise, each decision in turn: of most

@@ -92,6 +92,22 @@ def test_sums_in_another_order_are_the_same(monkeypatch: pytest.MonkeyPatch):
     assert [r.unfit for r in found.runs] == ["", ""]
 
 
+def test_what_is_less_exact_by_nature_is_compared_only_where_exact_results_are_known(monkeypatch: pytest.MonkeyPatch):
+    ways, of = [entry(SCALE.format(n)) for n in (3, 2, 2)], kernel(SCALE.format(2))
+    assert [bool(r.unfit) for r in run(ways, of, inexact=(0,)).runs] == [True, False, False]
+    monkeypatch.setattr(measure, "POINTS", 1)
+    assert not any(r.unfit for r in run(ways, of, inexact=(0,)).runs)
+    assert [bool(r.unfit) for r in run(ways, of).runs] == [False, True, True]  # the first is the measure
+
+
+def test_too_little_memory_is_no_fault(monkeypatch: pytest.MonkeyPatch):
+    def none(*given: Any, **named: Any) -> Any:
+        raise MemoryError
+
+    monkeypatch.setattr(measure, "random_arrays", none)
+    assert run_beside([entry(SCALE.format(2))], kernel(SCALE.format(2))) == "there is not enough memory for it"
+
+
 def test_what_is_updated_in_place_is_given_anew_and_constants_are_bound():
     seen: list[float] = []
     real = entry(UPDATE)
