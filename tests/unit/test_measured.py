@@ -110,9 +110,9 @@ def test_of_variants_the_quickest_as_run_is_taken(timed):
 
     assert variant(made(Greedy())).label != "as written"
     timed()
-    names = [r.what for r in made(Measured(30)).ran]
+    names = [r.what for r in made(Measured(4)).ran]
     timed(*[0.1 if n == "as written" else 1.0 for n in names])
-    done = made(Measured(30))
+    done = made(Measured(4))
     assert variant(done).label == "as written"
     assert "that were run" in variant(done).why
     assert written(made(None, replay=done.trace)) == written(done)
@@ -344,26 +344,26 @@ def test_something_else_is_run_by_itself(timed, tmp_path: Path, how: str):
 
 def test_damaged_findings_and_those_of_another_version_count_as_absent(timed, tmp_path: Path):
     asked, findings = timed(1.0, 0.5), Cache(tmp_path)
-    made = job(findings=findings)
+    made = job(Measured(2), findings=findings)
     (path,) = findings.entries()
     whole = path.read_bytes()
     for content in (whole[:-20], whole.replace(b'"option', b'"optiom'), b"", whole[:100] + b"?" + whole[101:]):
         path.write_bytes(content)
-        assert written(job(findings=findings)) == written(made)
-    assert asked == [4] * 5
+        assert written(job(Measured(2), findings=findings)) == written(made)
+    assert asked == [2] * 5
     key = path.stem
     entry = findings.get(key)
     assert entry is not None
     other = entry.text("trace.json").replace('"count": ', '"count": 1')
-    said = ["?", "1", "{}", '{"asked": 4}', *(f'{{"asked": 4, "rows": {rows}}}' for rows in ("1", "[1]", "[{}]"))]
+    said = ["?", "1", "{}", '{"asked": 2}', *(f'{{"asked": 2, "rows": {rows}}}' for rows in ("1", "[1]", "[{}]"))]
     said.append(entry.text("runs.json").replace('"seconds": 1.0', '"seconds": "x"'))
     runs = [("runs.json", text) for text in said]
     for part, text in (("trace.json", "{}"), ("trace.json", other), *runs):
         entry.parts[part], kept = text.encode(), entry.parts[part]
         assert findings.put(key, entry)
         entry.parts[part] = kept
-        assert written(job(findings=findings)) == written(made)
-    assert asked == [4] * 15
+        assert written(job(Measured(2), findings=findings)) == written(made)
+    assert asked == [2] * 15
 
 
 def test_findings_that_cannot_be_proved_any_more_count_as_absent(timed, tmp_path: Path, monkeypatch):

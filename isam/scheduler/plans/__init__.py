@@ -12,7 +12,7 @@ from isam.scheduler.plans.conflicts import best_with_conflicts
 from isam.scheduler.plans.hierarchy import Level, deep
 from isam.scheduler.plans.kept import with_whole_rows
 from isam.scheduler.plans.lines import goes_one_by_one, with_boxes_inside
-from isam.scheduler.plans.register import across, blocks, least, operand_memories, under_way
+from isam.scheduler.plans.register import FEW, across, blocks, least, operand_memories, under_way
 from isam.scheduler.plans.request import Request
 from isam.scheduler.plans.shared_home import side_by_side
 from isam.scheduler.plans.single import blocked, plain, whole
@@ -30,8 +30,10 @@ def plans(request: Request) -> tuple[list[Plan], list[float]]:
     group, main, system, routes = request.group, request.main, request.system, request.routes
     out: list[tuple[Plan, float]] = [(plain(group), UNWEIGHED)]
     if operand_memories(main, system):
-        most, apart = (CACHED, across(group, main)) if capacities(system) else (MOST, [])
-        found = blocks(main, system, least(group, main), apart, request.passing, request.fed, under_way(group))
+        most, apart, few = (MOST, [], FEW)
+        if capacities(system):
+            most, apart, few = CACHED, across(group, main), under_way(group)
+        found = blocks(main, system, least(group, main), apart, request.passing, request.fed, few)
         found = best_with_conflicts(found, request, most)
         ways: list[tuple[Plan, float]] = []
         for memory in between(main, system, routes):

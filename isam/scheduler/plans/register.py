@@ -192,8 +192,9 @@ def across(group: Group, main: Nest) -> list[Crossed]:
 
 def under_way(group: Group) -> int:
     """Calls of each nest in a block without a sum that hide what they wait for: as many as have the latency of all
-    nests together in their time (Little's law). More of them keep more in registers and read more rows at a time. Where
-    all of them take little time the loop around a block does not, so that it has the usual number."""
+    nests together in their time (Little's law). More of them keep more in registers, which a code generator allocates
+    beside those of a function's own code, and read more rows at a time. Where all of them take little time the loop
+    around a block does not, so that it has the usual number."""
     cycles = sum(n.cycles for n in group.nests)
     if cycles < LONG:
         return FEW
