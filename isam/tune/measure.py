@@ -55,17 +55,17 @@ class Measurement:
     noise: float
 
 
-def run_beside(entries: Sequence[Entry], kernel: Kernel, seconds: float = SECONDS, seed: int = 0, threads: int = 1,
+def run_beside(entries: Sequence[Entry], kernel: Kernel, seconds: float = 0.0, seed: int = 0, threads: int = 1,
                inexact: Sequence[int] = ()) -> Measurement | str:  # fmt: skip
-    """Contenders for one kernel, whose sizes are numbers, in turns for about so many seconds; a sentence on why that is
-    not done where it would take too much. One that computes something else than it may is unfit; ``inexact``: which of
-    them may be off by more than rounding. The clock is the time of the CPU, which others who use it do not lengthen,
-    unless a call has several threads."""
+    """Contenders for one kernel, whose sizes are numbers, in turns for about so many seconds (``SECONDS``); a sentence
+    on why that is not done where it would take too much. One that computes something else than it may is unfit;
+    ``inexact``: which of them may be off by more than rounding. The clock is the time of the CPU, which others who use
+    it do not lengthen, unless a call has several threads."""
     arguments = sum(prod(d.const for d in b.shape) * numpy_dtype(b.dtype).itemsize for b in kernel.arguments)
     if arguments > BYTES:
         return f"arguments of {arguments} bytes are more than {BYTES}"
     try:
-        return _run_beside(entries, kernel, seconds, seed, threads, inexact)
+        return _run_beside(entries, kernel, seconds or SECONDS, seed, threads, inexact)
     except MemoryError:
         return "there is not enough memory for it"
 
