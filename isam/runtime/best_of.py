@@ -14,6 +14,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Hashable, Mapping
+from copy import deepcopy
 from dataclasses import field
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,8 @@ MARGIN = 0.02  # of the time, by which the first has to be beaten
 PATIENCE = 10  # turns per sample that something undecided inside may spoil
 
 NOT_YET, UNDER_WAY, DONE = "not yet", "under way", "done"  # comparing results
-PLAIN = (str, int, bool, type(None))
+TRIED = 3  # runs of a group in which results are compared, until all of its members were called
+PLAIN = (str, int, bool, type(None), np.dtype)
 Array = np.ndarray
 Key = Callable[..., Hashable]
 Agree = Callable[[Any, Any], bool]
@@ -53,16 +55,22 @@ def problem_size(*args: Any, **named: Any) -> Hashable:
 
 
 def _size(a: Any) -> Hashable:
-    if hasattr(a, "shape"):
+    if isinstance(a, PLAIN):
+        return a
+    if hasattr(a, "shape") and not isinstance(a, type):
         return tuple(a.shape), str(getattr(a, "dtype", ""))
-    return a if isinstance(a, PLAIN) else type(a).__qualname__
+    return f"<{type(a).__qualname__}>"
 
 
 def close(a: Any, b: Any) -> bool:
     """Whether results are those of the same computation, rounding aside: floats differ by less than the root of their
     precision, of the largest one. It finds what computes something else, not what is less exact."""
-    if isinstance(a, tuple | list):
-        return isinstance(b, tuple | list) and len(a) == len(b) and all(map(close, a, b))
+    if isinstance(a, tuple | list) or isinstance(b, tuple | list):
+        lists = isinstance(a, tuple | list) and isinstance(b, tuple | list)
+        return lists and len(a) == len(b) and all(map(close, a, b))
+    if isinstance(a, dict) or isinstance(b, dict):
+        dicts = isinstance(a, dict) and isinstance(b, dict)
+        return dicts and a.keys() == b.keys() and all(close(a[k], b[k]) for k in a)
     if a is None or b is None:
         return a is b
     x, y = np.asarray(a), np.asarray(b)
@@ -70,8 +78,7 @@ def close(a: Any, b: Any) -> bool:
         return False
     if x.dtype.kind in "iubSUO" or not x.size:
         return bool(np.array_equal(x, y))
-    kept = np.finfo(x.dtype) if x.dtype.kind in "fc" else None  # other kinds: bf16 and the like
-    precision = float(kept.eps) if kept is not None else 2.0**-7
+    precision = _precision(x.dtype)
     wide = np.complex128 if x.dtype.kind == "c" else np.float64
     x, y = x.astype(wide), y.astype(wide)
     finite = np.isfinite(x)
@@ -81,22 +88,33 @@ def close(a: Any, b: Any) -> bool:
     return bool((np.abs(x[finite] - y[finite]) <= precision**0.5 * most).all())
 
 
+def _precision(dtype: np.dtype[Any]) -> float:
+    if dtype.kind in "fc":
+        return float(np.finfo(dtype).eps)
+    from ml_dtypes import finfo  # bf16 and the like
+
+    return float(finfo(dtype).eps)
+
+
 @dataclass(slots=True)
 class _Size:
     """What is known of one problem size: samples in seconds by alternative, whose turns were how many, who is still in
-    the running, who takes no part and why, how far it is known that results are the same."""
+    the running, who takes no part and why, how far it is known that results are the same, who finds that out, and in
+    which run."""
 
     samples: dict[str, list[float]]
     turns: dict[str, int]
     left: list[str]
     unfit: dict[str, str] = field(default_factory=dict)
     compared: str = NOT_YET
+    by: threading.Thread | None = None
+    tried: int = 0
 
 
 @dataclass(slots=True)
 class _Run:
     """One use of an alternative: of a group, all calls from one of its first member to the next. ``comparing``: all of
-    them are called, and no time is taken."""
+    them are called, and no time is taken; ``members``: those called so far."""
 
     key: Hashable
     name: str
@@ -104,6 +122,7 @@ class _Run:
     spoilt: bool = False
     comparing: bool = False
     decided: bool = False
+    members: set[int] = field(default_factory=set)
 
 
 class BestOf:
@@ -120,7 +139,7 @@ class BestOf:
             raise fail("best-of", f"rounds are a number of calls of each alternative, not {rounds!r}")
         self._key, self._rounds, self._agree = key, rounds, agree
         self._usual = key is problem_size
-        self._lock, self._own = threading.Lock(), threading.local()  # per thread: the run that is under way
+        self._lock, self._own = threading.RLock(), threading.local()  # per thread: the run of a group under way
         self._sizes: dict[Hashable, _Size] = {}
         self._chosen: dict[Hashable, str] = {}
         self._fast: dict[Hashable, Callable[..., Any]] = {}  # of no group: what a call goes to
@@ -129,7 +148,7 @@ class BestOf:
             if member:
                 setattr(self, member, _Member(self, number))
 
-    def __call__(self, *args: Any, **named: Any) -> Any:
+    def __call__(self, /, *args: Any, **named: Any) -> Any:
         """The result of an alternative. Raises ``IsamError`` for a group, whose members are called."""
         if named or not self._usual:
             fast = self._fast.get(self._key(*args, **named))
@@ -172,12 +191,13 @@ class BestOf:
         run = self._going(member) if member else self._begun(args, named)
         if run.decided:
             return self._ways[run.name][member](*args, **named)
+        run.members.add(member)
         inside, begin = _undecided(), time.perf_counter()
         try:
             way = self._compared if run.comparing else self._timed
             result = way(run, member, args, named)
-        except BaseException:
-            self._ended(run, broken=True)
+        except BaseException as e:
+            self._ended(run, broken=e)
             raise
         run.seconds += time.perf_counter() - begin
         run.spoilt |= _undecided() != inside
@@ -194,7 +214,9 @@ class BestOf:
         before: _Run | None = getattr(self._own, "run", None)
         if before is not None:
             self._ended(before)
-        run = self._own.run = self._next(self._key(*args, **named))
+        run = self._next(self._key(*args, **named))
+        if self._grouped:
+            self._own.run = run
         return run
 
     def _going(self, member: int) -> _Run:
@@ -213,8 +235,9 @@ class BestOf:
                 return _Run(key, name, decided=True)
             names = list(self._ways)
             size = self._sizes.setdefault(key, _Size({n: [] for n in names}, dict.fromkeys(names, 0), names))
-            if size.compared == NOT_YET:
-                size.compared = UNDER_WAY
+            alive = size.by is not None and size.by.is_alive()  # else it ended amid a group, or before a fork
+            if size.compared == NOT_YET or (size.compared == UNDER_WAY and not alive):
+                size.compared, size.by = UNDER_WAY, threading.current_thread()
                 return _Run(key, names[0], comparing=True)
             if size.compared == UNDER_WAY:  # by another thread: nobody knows yet who is right
                 return _Run(key, names[0], spoilt=True)
@@ -223,21 +246,29 @@ class BestOf:
             return _Run(key, name)
 
     def _compared(self, run: _Run, member: int, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        """The first one's result; the others have computed it, too, from copies, and are unfit if it is another."""
+        """The first one's result; the others have computed it, too, from copies, and are unfit if it is another. Where
+        there can be no copies nothing is compared."""
         size, first = self._sizes[run.key], self._ways[run.name][member]
         others: dict[str, Any] = {}
+        why: dict[str, str] = {}
         for n in [n for n in self._ways if n != run.name and n not in size.unfit]:
-            mine, by_name = [_copied(a) for a in args], {k: _copied(a) for k, a in named.items()}
+            if (copies := _copies(args, named)) is None:
+                break
             try:
-                others[n] = self._ways[n][member](*mine, **by_name), mine, by_name
+                others[n] = _kept(self._ways[n][member](*copies[0], **copies[1])), copies
             except Exception as e:
-                self._refuse(size, n, f"it raised {type(e).__name__}: {e}")
-        result = first(*args, **named)
-        for n, (made, mine, by_name) in others.items():
+                why[n] = f"it raised {type(e).__name__}: {e}"
+        result = first(*args, **named)  # if it raises, so may the others
+        for n, (made, (mine, by_name)) in others.items():
             given = [*zip(args, mine, strict=True), *((named[k], by_name[k]) for k in named)]
             pairs = [(result, made), *((a, b) for a, b in given if isinstance(a, np.ndarray))]
-            if not all(self._agree(a, b) for a, b in pairs):
-                self._refuse(size, n, f"its results are not those of '{run.name}'")
+            try:
+                if not all(self._agree(a, b) for a, b in pairs):
+                    why[n] = f"its results are not those of '{run.name}'"
+            except Exception as e:
+                why[n] = f"its results cannot be compared: {type(e).__name__}: {e}"
+        for n, reason in why.items():
+            self._refuse(size, n, reason)
         return result
 
     def _refuse(self, size: _Size, name: str, why: str) -> None:
@@ -245,16 +276,22 @@ class BestOf:
             size.unfit[name] = why
             size.left = [n for n in size.left if n != name]
 
-    def _ended(self, run: _Run, broken: bool = False) -> None:
-        """Counts the sample of a run, and decides where there are enough. ``broken``: it raised."""
-        self._own.run = None
+    def _ended(self, run: _Run, broken: BaseException | None = None) -> None:
+        """Counts the sample of a run, and decides where there are enough. ``broken``: what it raised; an alternative
+        that raises where it did not at first takes no further part, as long as there is another."""
+        if self._grouped:
+            self._own.run = None
         if run.decided:
             return
         with gate.inside(), self._lock:
             size = self._sizes[run.key]
             if run.comparing:
-                size.compared = NOT_YET if broken else DONE
-            elif run.name in size.left and not broken:
+                size.tried += broken is None
+                whole = len(run.members) == len(self._members) or size.tried >= TRIED
+                size.compared, size.by = DONE if whole and broken is None else NOT_YET, None
+            elif run.name in size.left and isinstance(broken, Exception) and len(size.left) > 1:
+                self._refuse(size, run.name, f"it raised {type(broken).__name__}: {broken}")
+            elif run.name in size.left and broken is None:
                 patient = size.turns[run.name] < PATIENCE * (len(size.samples[run.name]) + 1)
                 if not (run.spoilt and patient):
                     size.samples[run.name].append(run.seconds)
@@ -271,7 +308,7 @@ class BestOf:
             quickest, usual = min(size.left, key=best.__getitem__), size.left[0]
             beaten = best[quickest] * (1 + MARGIN) < best[usual]
             self._decide(key, quickest if beaten else usual)
-            if self._kept is not None:
+            if self._kept is not None and any(size.samples.values()):
                 self._kept.keep(key, self._chosen[key], size.samples)
 
     def _decide(self, key: Hashable, name: str) -> None:
@@ -288,7 +325,7 @@ class _Member:
     def __init__(self, of: BestOf, number: int):
         self._of, self._number = of, number
 
-    def __call__(self, *args: Any, **named: Any) -> Any:
+    def __call__(self, /, *args: Any, **named: Any) -> Any:
         return self._of._call(self._number, args, named, grouped=True)
 
 
@@ -300,10 +337,11 @@ def best_of(alternatives: Mapping[str, Any], key: Key = problem_size, rounds: in
     (``{"forward": ..., "backward": ...}``): a run of a group is all calls from one of its first member to the next, is
     timed as a whole, and goes to one alternative; members are called as attributes.
     ``key``: called with the arguments, what problem size they are of (shapes, types, numbers). ``rounds``: samples of
-    each alternative before one is taken; those far behind are left out sooner. The first call of a size goes to all,
-    the others on copies of its arrays, and ``agree`` says whether results are the same: one that raises or disagrees
-    takes no part. An alternative may be such a callable itself: those inside are decided first. ``keep``: a file in
-    which decisions are kept from one process to the next, per CPU. Raises ``IsamError``.
+    each alternative before one is taken; those far behind are left out sooner. The first call of a size goes to all, to
+    the others with copies of its arguments, and ``agree`` says whether results, and arrays that were given, are the
+    same: one that raises or disagrees takes no part. Where arguments cannot be copied nothing is compared. An
+    alternative may be such a callable itself: those inside are decided first. ``keep``: a file of its own, in which
+    decisions are kept from one process to the next, per CPU. Raises ``IsamError``.
     """
     return BestOf(alternatives, key, rounds, agree, keep)
 
@@ -329,8 +367,27 @@ def _members(alternatives: Any) -> tuple[str, ...]:
     return members
 
 
-def _copied(a: Any) -> Any:
-    return a.copy() if isinstance(a, np.ndarray) else a
+def _copies(args: tuple[Any, ...], named: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+    """The arguments once more; None where they cannot be copied, or arrays among them share memory."""
+    arrays = [a for a in (*args, *named.values()) if isinstance(a, np.ndarray)]
+    if any(np.may_share_memory(a, b) for n, a in enumerate(arrays) for b in arrays[:n] if a is not b):
+        return None
+    try:
+        mine, by_name = deepcopy((args, named))
+    except Exception:
+        return None
+    for a, b in zip((*args, *named.values()), (*mine, *by_name.values()), strict=True):
+        if isinstance(a, np.ndarray):
+            b.flags.writeable = a.flags.writeable
+    return mine, by_name
+
+
+def _kept(result: Any) -> Any:
+    """A result that no later call changes, as far as it can be copied."""
+    try:
+        return deepcopy(result)
+    except Exception:
+        return result
 
 
 def _undecided() -> int:

@@ -13,7 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from isam.diagnostics import as_path
+from isam.diagnostics import as_path, fail
 
 SCHEMA = "isam.best-of/1"
 
@@ -22,7 +22,9 @@ class Decided:
     """The decisions in one file, among the alternatives of these names; those of others are not found, and stay."""
 
     def __init__(self, path: str | Path, names: Sequence[str]):
-        self.path, self.names = as_path(path, "decisions"), list(names)
+        self.path, self.names = as_path(path, "decisions").absolute(), list(names)
+        if self.path.is_dir():
+            raise fail("best-of", f"decisions are kept in a file, and {path} is a folder")
         self.known = self._read().get(environment(), {})
 
     def find(self, key: Hashable) -> str | None:
@@ -33,7 +35,8 @@ class Decided:
         return str(row["taken"])
 
     def keep(self, key: Hashable, taken: str, samples: Mapping[str, Sequence[float]]) -> None:
-        """Writes a decision beside those that are there now, whoever wrote them."""
+        """Writes a decision beside those that are there now, whoever wrote them. Of two who write at once one may lose
+        a decision, and find it out again."""
         everything = self._read()
         row = {"taken": taken, "among": self.names, "seconds": {n: min(s) for n, s in samples.items() if s}}
         everything.setdefault(environment(), {})[repr(key)] = row

@@ -257,6 +257,185 @@ def test_compiled_kernels_are_alternatives():
     assert len(best.decisions) == 2
 
 
+# -- arguments and results of every kind -----------------------------------------------------------------------------
+def test_what_is_used_up_or_changed_by_a_call_is_so_once():
+    best = isam.best_of({"a": sum, "b": lambda given: sum(list(given))})
+    for _ in range(9):
+        assert best(iter([1, 2, 3])) == 6
+        assert best(n for n in (1, 2, 3)) == 6  # no copy of a generator: nothing is compared
+
+    def first_up(rows: Any) -> Any:
+        rows[0] += 1
+        return rows[0].copy()
+
+    lists = isam.best_of({"a": first_up, "b": lambda rows: first_up(rows)})
+    rows, rng = [np.zeros(2)], np.random.default_rng(1)
+    drawn = isam.best_of({"a": lambda r: r.random(), "b": lambda r: r.random()})
+    wanted = np.random.default_rng(1)
+    for n in range(1, 20):
+        np.testing.assert_array_equal(lists(rows), n)
+        assert drawn(rng) == wanted.random()
+    assert not any("not those" in b.report() for b in (lists, drawn))
+
+
+def test_arguments_that_share_memory_are_not_compared():
+    def shifted(x: Any, out: Any) -> None:
+        out[...] = x + 1
+
+    best, y = isam.best_of({"a": shifted, "b": lambda x, out: shifted(x, out)}), np.zeros(5)
+    for n in range(1, 12):
+        best(y, y)
+        np.testing.assert_array_equal(y, n)
+    assert "not those" not in best.report()
+
+
+def test_results_in_one_buffer_are_told_apart():
+    buffer = np.zeros(3)
+
+    def into(by: float) -> Way:
+        def call(x: Any) -> Any:
+            buffer[...] = by * x
+            return buffer
+
+        return call
+
+    best = isam.best_of({"a": into(2), "wrong": into(3)})
+    for _ in range(20):
+        np.testing.assert_array_equal(best(np.ones(3)), 2)
+    assert "wrong: its results are not those of 'a'" in best.report()
+
+
+@pytest.mark.parametrize("result", [lambda x: {"y": 2 * x}, lambda x: {"y": [2 * x, {"z": x}]}])
+def test_results_in_dicts(clock: Clock, result: Way):
+    best = isam.best_of({"a": clock.taking(2.0, result=result), "b": clock.taking(1.0, result=result),
+                         "c": clock.taking(0.5, result=lambda x: {"y": 3 * x})})  # fmt: skip
+    used(best)
+    assert list(best.decisions.values()) == ["b"]
+
+
+def test_results_that_cannot_be_compared_are_nobodys_fault(clock: Clock):
+    def odd(a: Any, b: Any) -> bool:
+        raise ValueError("which one?")
+
+    best = isam.best_of({"a": clock.taking(2.0), "b": clock.taking(1.0)}, agree=odd)
+    used(best)
+    assert list(best.decisions.values()) == ["a"]
+    assert "its results cannot be compared: ValueError: which one?" in best.report()
+
+
+def test_types_as_arguments():
+    best = isam.best_of({"a": np.sum, "b": lambda x, dtype: x.sum(dtype=dtype)})
+    for dtype in (np.float32, np.dtype("f8"), np.float64):
+        for _ in range(9):
+            assert best(X, dtype=dtype) == X.sum()
+    assert problem_size(np.dtype("f4")) != problem_size(np.dtype("i8"))
+    assert isam.best_of({"a": lambda **given: given["self"]})(self=3) == 3
+
+
+# -- failures --------------------------------------------------------------------------------------------------------
+def test_who_raises_later_takes_no_further_part(clock: Clock):
+    calls = [0]
+
+    def once(x: Any) -> Any:
+        calls[0] += 1
+        if calls[0] > 1:
+            raise RuntimeError("no more")
+        return 2 * x
+
+    best = isam.best_of({"a": clock.taking(2.0), "b": once})
+    failed = 0
+    for _ in range(30):
+        try:
+            best(X)
+        except RuntimeError:
+            failed += 1
+    assert failed == 1
+    assert list(best.decisions.values()) == ["a"]
+    assert "b: it raised RuntimeError: no more" in best.report()
+
+
+def test_a_first_call_that_none_can_do_decides_nothing(clock: Clock, tmp_path: Path):
+    def needs(name: str, seconds: float) -> Way:
+        def call(x: Any) -> Any:
+            if not x[0]:
+                raise ZeroDivisionError
+            clock.now += seconds
+            return 1 / x
+
+        return call
+
+    best = isam.best_of({"a": needs("a", 2.0), "b": needs("b", 1.0)}, keep=tmp_path / "d.json")
+    for _ in range(3):
+        with pytest.raises(ZeroDivisionError):
+            best(np.zeros(2))
+    used(best, 30, np.ones(2))
+    assert list(best.decisions.values()) == ["b"]
+
+
+def test_what_was_never_timed_is_not_kept(tmp_path: Path):
+    def refuses(x: Any) -> Any:
+        raise MemoryError
+
+    file = tmp_path / "d.json"
+    used(isam.best_of({"a": lambda x: x, "b": refuses}, keep=file))
+    assert not file.exists()
+
+
+def test_a_call_within_a_call_is_no_sample(clock: Clock):
+    """One that calls the whole again for something smaller is timed with what is inside, or not at all."""
+    def halves(n: int) -> int:
+        clock.now += 1.0
+        return n if n < 2 else best(n // 2) + best(n - n // 2)
+
+    def loop(n: int) -> int:
+        clock.now += 0.5 * n
+        return n
+
+    best = isam.best_of({"halves": halves, "loop": loop}, rounds=3)
+    for _ in range(60):
+        assert best(8) == 8
+    assert best.decisions[problem_size(8)] == "loop"
+    assert " 0 us" not in best.report()
+
+
+def test_a_thread_that_ends_amid_a_group_holds_nobody_up(clock: Clock):
+    best = isam.best_of({"a": {"f": clock.taking(2.0), "b": clock.taking(2.0)},
+                         "b": {"f": clock.taking(1.0), "b": clock.taking(1.0)}})  # fmt: skip
+    for _ in range(2):
+        other = threading.Thread(target=lambda: best.f(X))
+        other.start()
+        other.join()
+    for _ in range(30):
+        best.b(best.f(X))
+    assert list(best.decisions.values()) == ["b"]
+
+
+def test_members_that_come_late_are_compared_too(clock: Clock):
+    wrong = {"f": clock.taking(1.0), "b": clock.taking(1.0, result=lambda x: 99 * x)}
+    best = isam.best_of({"a": {"f": clock.taking(2.0), "b": clock.taking(2.0)}, "wrong": wrong})
+    best.f(X)  # alone
+    for _ in range(30):
+        np.testing.assert_array_equal(best.b(best.f(X)), 4 * X)
+    assert list(best.decisions.values()) == ["a"]
+
+
+def test_keys_may_call_it_again(clock: Clock):
+    """As a signal handler may: whoever is inside may come in once more."""
+    class Key:
+        def __hash__(self) -> int:
+            return 1
+
+        def __eq__(self, other: object) -> bool:
+            other_one.decisions  # noqa: B018
+            best.decisions  # noqa: B018
+            return True
+
+    other_one = isam.best_of({"a": len})
+    best = isam.best_of({"a": clock.taking(2.0), "b": clock.taking(1.0)}, key=lambda x: Key())
+    used(best, 20)
+    assert list(best.decisions.values()) == ["b"]
+
+
 # -- what is kept ----------------------------------------------------------------------------------------------------
 def test_decisions_are_kept_and_used_by_later_runs(clock: Clock, tmp_path: Path):
     file = tmp_path / "made" / "decisions.json"
@@ -305,6 +484,12 @@ def test_other_cpus_keep_their_own(clock: Clock, tmp_path: Path, monkeypatch: py
     assert json.loads(file.read_text())["decisions"].keys() == {environment(), "another"}
 
 
+@pytest.mark.parametrize("keep", [".", "/"])
+def test_a_folder_is_no_file(keep: str):
+    with pytest.raises(IsamError, match="is a folder"):
+        isam.best_of({"a": len}, keep=keep)
+
+
 def test_a_place_that_cannot_be_written_is_no_error(clock: Clock, tmp_path: Path):
     (tmp_path / "file").write_text("")
     best = isam.best_of({"a": clock.taking(2.0), "b": clock.taking(1.0)}, keep=tmp_path / "file" / "d.json")
@@ -350,6 +535,9 @@ def test_sizes_of_calls():
     (np.array([1e8, 1.0]), np.array([1e8, 1.5]), True), (np.zeros(0), np.zeros(0), True), (1j, 1j + 1e-9, True),
     (1j, -1j, False), (np.array([1, 2], ml_dtypes.bfloat16), np.array([1, 2.01], ml_dtypes.bfloat16), True),
     (np.array([1, 2], ml_dtypes.bfloat16), np.array([1, 3], ml_dtypes.bfloat16), False),
+    (np.array([1.0], ml_dtypes.float8_e4m3fn), np.array([1.125], ml_dtypes.float8_e4m3fn), True),
+    ([1.0], np.array([1.0]), False), (np.array([1.0]), [1.0], False), ({"a": 1}, {"a": 1}, True),
+    ({"a": 1}, {"b": 1}, False), ({"a": X}, {"a": X + 1}, False), ({"a": 1}, 1, False),
 ])  # fmt: skip
 def test_close(a: Any, b: Any, same: bool):
     assert close(a, b) is same
