@@ -194,8 +194,10 @@ class BestOf:
         run.members.add(member)
         inside, begin = _undecided(), time.perf_counter()
         try:
-            way = self._compared if run.comparing else self._timed
-            result = way(run, member, args, named)
+            if run.comparing:
+                result = self._compared(run, member, args, named)
+            else:
+                result = self._ways[run.name][member](*args, **named)
         except BaseException as e:
             self._ended(run, broken=e)
             raise
@@ -205,9 +207,6 @@ class BestOf:
             self._ended(run)
         _local.undecided = _undecided() + 1  # whoever called this one has measured no usual call
         return result
-
-    def _timed(self, run: _Run, member: int, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        return self._ways[run.name][member](*args, **named)
 
     def _begun(self, args: tuple[Any, ...], named: dict[str, Any]) -> _Run:
         """A new run; of a group it ends the one before."""

@@ -48,7 +48,7 @@ def judged(seed: int) -> str:
 
 @pytest.mark.parametrize("seed", range(9100, 9108))
 def test_random_kernels(seed: int) -> None:
-    assert judged(seed)
+    assert judged(seed) != "refused"
 
 
 if __name__ == "__main__":

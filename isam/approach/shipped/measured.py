@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from isam.compiler.alternatives import Otherwise
     from isam.compiler.measured import Ran
 
-MARGIN = 0.02  # of the time: what two runs of the same code differ by on a quiet machine
+MARGIN = 0.02  # of the time: less is no gain, whatever the noise is found to be
 MADE = 3  # schedules made per one that is run
 MOST = 512
 
