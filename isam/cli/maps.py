@@ -31,7 +31,7 @@ READING: dict[str, tuple[Part, ...]] = {
          "offers/in_blocks offers/carried "
          "offers/again offers/temporaries offers/lying offers/inside offers/by_themselves offers/aside offers/by_terms "
          "offers/quicker offers/fuller offers/expanded offers/widened"),
-        ("Which schedule is taken", "variants alternatives measured watch"),
+        ("Which schedule is taken", "variants alternatives measured crowded watch"),
         ("What callers hold", "function keys report"),
         ("Whether it can be, and whose fault it is", "feasible own alone smallest programs"),
     ),
@@ -58,7 +58,8 @@ READING: dict[str, tuple[Part, ...]] = {
     ),
     "codegen": (
         ("All back ends", "codes"),
-        ("Native code (`llvm/`)", "llvm/ llvm/lower llvm/walk llvm/irtext llvm/address llvm/share llvm/machine"),
+        ("Native code (`llvm/`)", 
+         "llvm/ llvm/lower llvm/walk llvm/irtext llvm/address llvm/share llvm/machine llvm/spills"),
         ("Templates of instructions", "llvm/template llvm/verbs llvm/reading llvm/judge llvm/lanes llvm/narrow"),
         ("Between registers and memory", "llvm/tiles llvm/vectors llvm/groups llvm/rows llvm/transposed llvm/woven"),
         ("Streams of commands (`stream/`)",

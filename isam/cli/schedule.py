@@ -50,10 +50,12 @@ def schedule(
 
     Exit code 1, with the report, when the machine cannot do it.
     """
+    from isam.compiler.crowded import settled
     from isam.schedule.serial import to_json
     from isam.schedule.text import figures, print_schedule
 
     job = made(kernel, on, define, approach, replay, require, threads, until="prove")
+    settled(job)
     assert job.schedule is not None
     if trace is not None:
         write(trace, job.trace.to_json())

@@ -76,6 +76,7 @@ class Job:
     taken: Candidate | None = None
     unproved: list[str] = field(default_factory=list)  # what was taken before, and gave way to what can be proved
     schedule: Schedule | None = None
+    as_made: Schedule | None = None  # the same before it was given its trace: what ``decided`` calls it
     certificate: Any = None
     artifact: Artifact | None = None
     ran: tuple[Ran, ...] = ()  # schedules that were run beside each other, the first by prediction

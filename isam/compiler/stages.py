@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from isam import registry
 from isam.approach.choice import Approach, Trace
-from isam.artifact import Artifact
 from isam.classes import dataclass
 from isam.compiler.job import Job, Refused
 from isam.compiler.keys import machine_of
@@ -143,10 +142,12 @@ def _prove(job: Job) -> None:
 
 
 def _emit(job: Job) -> None:
-    """Writes the schedule as code, with the kernel, the decisions and the certificate in the artifact."""
-    emit = registry.load("isam.backends", job.system.backend)
+    """Writes the schedule as code, with the kernel, the decisions and the certificate in the artifact; where the code
+    keeps vectors of an innermost loop on the stack, other tiles are taken."""
+    from isam.compiler.crowded import written
+
+    artifact = written(job)
     assert job.schedule is not None
-    artifact: Artifact = emit(job.schedule)
     parts = {"kernel.isam": str(job.original).encode(), "trace.json": job.trace.to_json().encode()}
     if "schedule.json" not in artifact.parts:
         from isam.schedule.serial import to_json
@@ -162,9 +163,9 @@ STAGES = (
     Stage("specialise", _specialise, "before the normal form, which simplifies more when sizes are numbers"),
     Stage("normal form", _normal, "before covering: the matcher must not depend on what was typed (IR-2)"),
     Stage("cover", _cover, "before scheduling: which instructions are called decides what has to move"),
-    Stage("schedule", _schedule, "the last stage that decides anything; everything later only checks and writes down"),
+    Stage("schedule", _schedule, "before all that checks and writes down: what later has to give way is decided again as here"),
     Stage("prove", _prove, "on the finished schedule, before any code exists: wrong schedules are never emitted"),
-    Stage("emit", _emit, "last: from a proved schedule alone, without a decision left"),
+    Stage("emit", _emit, "last: from a proved schedule alone; only code tells what registers do not hold"),
 )
 
 NAMES = [stage.name for stage in STAGES]

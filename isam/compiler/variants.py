@@ -149,11 +149,16 @@ def _take(job: Job) -> None:
     if job.trace.approach.tries > 1 and not job.trace.replays:
         mine = known, job.decisions(known)
         best = job.deciding(quickest_schedule, taken.cover, job.system, job.trace, mine, taken.by)
-    elif _goes_on(job.trace, alone):
+    elif job.trace.replays:
+        best = known
+        while job.trace.ahead is not None and job.trace.ahead.point != "variant":
+            best = job.deciding(schedule, taken.cover, job.system, job.trace)
+    elif job.trace.approach.goes_on and not alone:
         best = job.deciding(schedule, taken.cover, job.system, job.trace)
     else:
         best = known
-    _settle(job, taken, best if isinstance(best, Schedule) else known)
+    job.taken = taken
+    settle(job, best if isinstance(best, Schedule) else known)
 
 
 def _take_run(job: Job, made: Sequence[Candidate], alone: bool) -> None:
@@ -188,20 +193,15 @@ def _take_run(job: Job, made: Sequence[Candidate], alone: bool) -> None:
         keep(job.trace, kept, why)
         job.decided.append((best.schedule, range(begin, len(job.trace.decisions))))
     assert best.schedule is not None
-    _settle(job, taken, best.schedule)
+    job.taken = taken
+    settle(job, best.schedule)
 
 
-def _goes_on(trace: Trace, alone: bool) -> bool:
-    """Whether one more schedule is made of what was taken: by further decisions of a recording, or of the Approach
-    where it was taken among others."""
-    if not trace.replays:
-        return trace.approach.goes_on and not alone
-    return trace.ahead is not None and trace.ahead.point != "variant"
-
-
-def _settle(job: Job, taken: Candidate, schedule: Schedule) -> None:
-    job.taken, job.cover = taken, taken.cover
-    job.schedule = replace(schedule, trace=job.behind(taken.cover, schedule))
+def settle(job: Job, schedule: Schedule) -> None:
+    """Takes a schedule of the candidate that is taken."""
+    assert job.taken is not None
+    job.cover, job.as_made = job.taken.cover, schedule
+    job.schedule = replace(schedule, trace=job.behind(job.cover, schedule))
 
 
 def _chosen(made: Sequence[Candidate], job: Job) -> Candidate:

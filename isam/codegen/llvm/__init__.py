@@ -6,6 +6,7 @@ import json
 
 from isam.artifact import Artifact
 from isam.classes import dataclass
+from isam.codegen.llvm.spills import Spills, spills
 from isam.schedule.tree import Issue, Schedule, distinct
 
 
@@ -15,7 +16,8 @@ class Code:
 
     ``workspace``: bytes of the block that both entries get; its first ``bound`` bytes are filled by ``bind`` and kept.
     ``sizes``: names of run-time sizes in the order of the third argument. ``symbols``: names in the object to what the
-    loader resolves them to (``blas:sgemm``, ``libm:erf``). ``needs``: what the CPU must have.
+    loader resolves them to (``blas:sgemm``, ``libm:erf``). ``needs``: what the CPU must have. ``spills``: vectors that
+    an innermost loop saves to the stack. ``assembly``: where it was asked for, or told of those.
     """
 
     object: bytes
@@ -27,6 +29,7 @@ class Code:
     sizes: tuple[str, ...]
     needs: tuple[str, ...]
     assembly: str = ""
+    spills: Spills | None = None
 
 
 def to_ir(schedule: Schedule) -> tuple[str, dict[str, str]]:
@@ -61,7 +64,7 @@ def generate(schedule: Schedule, assembly: bool = False) -> Code:
     sizes = tuple(s.name for s in schedule.kernel.given)
     entries = ("bind", "call") if any(isinstance(n, Issue) for n in distinct(schedule.bind)) else ("call",)
     needs = tuple(sorted(system.target.features if system.target else features()))
-    return Code(blob, text, entries, symbols, workspace_bytes(schedule), kept, sizes, needs, listing)
+    return Code(blob, text, entries, symbols, workspace_bytes(schedule), kept, sizes, needs, listing, spills(listing))
 
 
 def emit(schedule: Schedule) -> Artifact:
@@ -72,6 +75,7 @@ def emit(schedule: Schedule) -> Artifact:
 
     kernel, code = schedule.kernel, generate(schedule)
     text = str(schedule.cover.original).encode()
+    spilled = {"spills": [code.spills.saved, code.spills.instructions]} if code.spills else {}
     return Artifact(
         name=kernel.name,
         backend="llvm",
@@ -84,7 +88,7 @@ def emit(schedule: Schedule) -> Artifact:
         needs=code.needs,
         externals=tuple(sorted(code.symbols.items())),
         points=points_of(kernel),
-        provenance={"isam": __version__, "system": schedule.system.name, "llvm": version()},
+        provenance={"isam": __version__, "system": schedule.system.name, "llvm": version(), **spilled},
         parts={"object.o": code.object, "kernel.isam": text, **_declared(schedule, code)},
     )
 

@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
+from isam.codegen.llvm.spills import may_spill
 from isam.diagnostics import InternalError, fail
-from isam.runtime.linking import Target, features, host, initialised, target_machine
+from isam.runtime.linking import Target, architecture, features, host, initialised, target_machine
 
 
 def version() -> str:
@@ -39,7 +40,8 @@ def check_features(needs: Iterable[str], what: str, target: Target | None = None
 
 
 def compile_object(text: str, assembly: bool = False, target: Target | None = None) -> tuple[bytes, str]:
-    """Object file and, on request, assembly. Raises ``InternalError`` when LLVM refuses the text."""
+    """Object file and, on request or where it may save vectors to the stack, assembly. Raises ``InternalError`` when
+    LLVM refuses the text."""
     llvm = initialised()
     try:
         module = llvm.parse_assembly(text)
@@ -48,7 +50,9 @@ def compile_object(text: str, assembly: bool = False, target: Target | None = No
         raise InternalError(f"LLVM refuses the code: {_refusal(str(e))}") from e
     machine = _machine() if target is None else _machine(target)
     machine.set_asm_verbosity(True)
-    return machine.emit_object(module), machine.emit_assembly(module) if assembly else ""
+    code = machine.emit_object(module)
+    listed = assembly or may_spill(code, architecture(machine.triple))
+    return code, machine.emit_assembly(module) if listed else ""
 
 
 def _refusal(said: str) -> str:
