@@ -58,9 +58,9 @@ class Artifact:
     bytes are needed per thread, the first ``bound`` of them are filled by ``bind`` and kept. ``needs``: CPU features.
     ``externals``: symbols of the object code that others provide, as (symbol, name) pairs such as
     ``("isam.blas.sgemm", "blas:sgemm")``. ``points``: of all statements in one call, None where that depends on
-    run-time sizes. ``given``: the sizes that it was compiled for. ``provenance``: what it was made from (JSON values), and
-    ``spills``, where LLVM keeps vectors of an innermost loop on the stack: how many of its instructions save or load
-    them, and how many it has.
+    run-time sizes. ``given``: the sizes that it was compiled for. ``provenance``: what it was made from (JSON values);
+    ``spills`` there, where LLVM keeps vectors of an innermost loop on the stack: how many of its instructions save or
+    load them, and how many it has.
     """
 
     name: str

@@ -58,7 +58,7 @@ READING: dict[str, tuple[Part, ...]] = {
     ),
     "codegen": (
         ("All back ends", "codes"),
-        ("Native code (`llvm/`)", 
+        ("Native code (`llvm/`)",
          "llvm/ llvm/lower llvm/walk llvm/irtext llvm/address llvm/share llvm/machine llvm/spills"),
         ("Templates of instructions", "llvm/template llvm/verbs llvm/reading llvm/judge llvm/lanes llvm/narrow"),
         ("Between registers and memory", "llvm/tiles llvm/vectors llvm/groups llvm/rows llvm/transposed llvm/woven"),
