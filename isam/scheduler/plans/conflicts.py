@@ -4,19 +4,19 @@ is wanted at a time that it comes late, or so little that no stream gets under w
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from heapq import heappush, heappushpop
-from math import ceil, inf, prod
+from math import ceil, inf, prod, sqrt
 
-from isam.caches import PERIOD
+from isam.caches import LINE, PERIOD
 from isam.ir.dtype import size_of
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plan import Group
 from isam.scheduler.plans.cache import outer_blocks, slowed, streamed
 from isam.scheduler.plans.register import RegisterBlock, axes_of, operand_memories, steps
 from isam.scheduler.plans.request import Request
-from isam.scheduler.plans.sets import crowd
+from isam.scheduler.plans.sets import crowd, fullest, values_of
 from isam.scheduler.plans.traffic import call_rate, reads, vector_axes, volume
 from isam.system.hierarchy import HIDDEN, SHARE, levels, slow
 
@@ -25,6 +25,7 @@ AHEAD = 512  # bytes of a row that are there in time when several rows are read 
 LATE = 0.15  # relative cycles per call where more is wanted
 SLOWER = 3 / 4  # relative cycles per call for all that it gives, beyond that (measured)
 BESIDE = 2  # rows at a time of those that are gone through, where what is made of them lies on the same sets
+EVICTED = 1 / 3  # relative cycles per call where a window has as many lines again as a set (measured on a Zen 4)
 APART = 1 / 64  # relative cycles per call where results wait in memory for others, taken with them: little (measured)
 BROKEN = 2.0  # relative cycles per call on short rows from beyond the caches, several at a time (measured)
 STREAMS = 3  # long rows at a time that a slow last cache brings as fast as fewer
@@ -137,18 +138,40 @@ def overlaps(main: Nest, block: RegisterBlock) -> int:
 def conflicts(main: Nest, block: RegisterBlock, lines: int) -> float:
     """Relative cycles per call: of windows that slide over what is read where it lies at every call, of results once
     per sum, of rows that are read element by element whenever one is. What else is read is laid out anew where that
-    happens. ``lines``: of a set."""
+    happens. Of a window without a further sum, whose lines the calls of a block share, all of them and the results
+    stay at best; those that do not are fetched again, the cheaper the more lie together. ``lines``: of a set."""
     terms, cost, summed = prod(main.length(a) for a in main.reduced), 0.0, set(main.reduced)
     width = block.widths(main)
+    made = sum(fullest(main, u, width) for u in main.uses if u.writes)
     for u in main.uses:
         long = [{a for a in r.names if a not in main.extents or main.length(a) > 1} for r in u.index]
         slides = any(0 < len(summed & names) < len(names) for names in long)
+        if slides and not u.writes and window_alone(main, u):
+            crowded = max(0.0, (fullest(main, u, width) + made) / lines - 1)
+            cost += EVICTED * crowded / sqrt(lines_together(main, u, width))
+            continue
         over = max(0.0, crowd(main, u, width) / lines - 1)
         if u.writes or slides:
             cost += over if slides else MISS / terms if over else 0.0
         elif by_element(main, u):
             cost += over * prod(block.of(a) for a in axes_of(u) - summed) / block.calls
     return cost
+
+
+def window_alone(main: Nest, use: Use) -> bool:
+    """Whether a sum goes over nothing but windows of what is read, which those beside each other share parts of."""
+    shared = set[str]()
+    for row in use.index:
+        inside = [(abs(c), main.length(a)) for a, c in row.terms if a in main.extents]
+        if values_of(inside)[0] < prod(n for _, n in inside):
+            shared.update(row.names)
+    return all(a in shared for a in main.reduced if main.length(a) > 1)
+
+
+def lines_together(main: Nest, use: Use, width: Mapping[str, int]) -> int:
+    """Lines of an operand that lie one behind the other and are in a block together."""
+    along = [a for a in use.index[-1].names if a in main.extents] if use.index else []
+    return max(1, prod(min(width.get(a, 1), main.length(a)) for a in along) * size_of(use.dtype) // LINE)
 
 
 def by_element(main: Nest, use: Use) -> bool:

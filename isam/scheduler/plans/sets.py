@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from math import gcd, prod
 
 from isam.caches import LINE, PERIOD
@@ -24,6 +25,24 @@ def crowd(main: Nest, use: Use, width: dict[str, int]) -> int:
             crowd *= -(-count * gcd(step * stride, PERIOD) // PERIOD)
         stride *= 1 + sum(c * (main.length(a) - 1) for a, c in inside)
     return crowd
+
+
+def fullest(main: Nest, use: Use, width: dict[str, int]) -> int:
+    """How many of the lines that a block has in all steps of its sum fall on the set on which most do, counted line by
+    line; those that steps or calls share count once."""
+    stride, lines = size_of(use.dtype), Counter({0: 1})
+    for row in reversed(use.index):
+        inside = [(a, abs(c)) for a, c in row.terms if a in main.extents]
+        taken = {a: main.length(a) if a in main.reduced else min(width.get(a, 1), main.length(a)) for a, _ in inside}
+        count, step = values_of([(c, taken[a]) for a, c in inside])
+        places = {n * step * stride // LINE for n in range(min(count, PERIOD))}
+        moved = Counter[int]()
+        for at, many in lines.items():
+            for p in places:
+                moved[(at + p) % (PERIOD // LINE)] += many
+        lines = moved
+        stride *= 1 + sum(c * (main.length(a) - 1) for a, c in inside)
+    return max(lines.values())
 
 
 def values_of(terms: list[tuple[int, int]]) -> tuple[int, int]:

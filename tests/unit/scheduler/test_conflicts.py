@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ast import literal_eval
+from collections import Counter
 from dataclasses import replace
 from itertools import product
 from math import inf
@@ -10,7 +11,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isam.approach.choice import Choice, Trace
@@ -21,6 +22,8 @@ from isam.schedule.tree import Loop, distinct
 from isam.scheduler.plan import Group
 from isam.scheduler.plans.conflicts import (
     AHEAD,
+    EVICTED,
+    MISS,
     SLOWER,
     STREAMS,
     best_with_conflicts,
@@ -33,7 +36,7 @@ from isam.scheduler.plans.conflicts import (
 )
 from isam.scheduler.plans.register import RegisterBlock, blocks, least
 from isam.scheduler.plans.request import Request
-from isam.scheduler.plans.sets import values_of
+from isam.scheduler.plans.sets import fullest, values_of
 from isam.scheduler.routes import Routes
 from isam.system.graph import System
 from isam.system.hierarchy import HIDDEN
@@ -142,20 +145,52 @@ def block(**tiles: int) -> RegisterBlock:
     return RegisterBlock(tuple(sorted(tiles.items())), 1.0)
 
 
-def test_rows_on_the_same_set_are_counted():
-    """Rows of the result are 28 x 256 x 4 bytes apart, seven times 4096; those of the image 30 x 1024, on two sets."""
+@pytest.mark.parametrize(("tiles", "window", "results"), [
+    ({"h": 2, "v": 4, "c": 1}, 6, 2),  # 24 columns 1 KiB apart on four sets; two of eight results on each
+    ({"h": 4, "v": 4, "c": 1}, 9, 4),  # rows of the results are seven times 4 KiB apart
+    ({"h": 4, "v": 4, "c": 2}, 9, 4),  # the second lines fall on sets of their own
+    ({"h": 1, "v": 8, "c": 4}, 8, 2),
+])  # fmt: skip
+def test_lines_of_a_window_and_its_results_fall_on_sets(tiles: dict[str, int], window: int, results: int) -> None:
     main = seen(DEPTHWISE, {"H": 28, "W": 28, "C": 256}).main
-    assert conflicts(main, block(h=8, v=2, c=1), 8) == 0
-    assert conflicts(main, block(h=9, v=2, c=1), 8) > 0, "nine rows of results on one set of eight lines"
-    assert conflicts(main, block(h=17, v=1, c=1), 8) > 1, "and seventeen rows of the image on two sets"
-    assert conflicts(main, block(h=1, v=28, c=1), 8) == 0, "columns lie 1024 bytes apart: four sets, 32 lines"
+    at = {u.buffer: fullest(main, u, block(**tiles).widths(main)) for u in main.uses}
+    image = next(u.buffer for u in main.uses if any("r" in r.names and len(r.names) > 1 for r in u.index))
+    assert at[image] == window
+    assert at["Y"] == results
 
 
-def test_rows_and_columns_meet_on_the_same_set():
-    """Columns of 1024 channels and rows of nine of them all begin on one set."""
-    main = seen(DEPTHWISE, {"H": 7, "W": 7, "C": 1024}).main
-    assert conflicts(main, block(h=3, v=7, c=1), 12) > conflicts(main, block(h=2, v=7, c=1), 12) > 0.5
-    assert conflicts(main, block(h=1, v=7, c=2), 12) == 0, "nine columns in one row"
+def test_what_a_set_does_not_hold_is_fetched_again() -> None:
+    main = seen(DEPTHWISE, {"H": 28, "W": 28, "C": 256}).main
+    assert conflicts(main, block(h=2, v=4, c=1), 8) == 0
+    assert conflicts(main, block(h=4, v=4, c=1), 8) == pytest.approx(EVICTED * (13 / 8 - 1))
+    assert conflicts(main, block(h=4, v=4, c=2), 8) == pytest.approx(EVICTED * (13 / 8 - 1) / 2**0.5), "two lines"
+    assert conflicts(main, block(h=4, v=4, c=1), 13) == 0
+    nine = MISS / 9  # for results, nine rows of which fall on one set of eight lines
+    with_rows = EVICTED * ((11 + 9) / 8 - 1)
+    assert conflicts(main, block(h=9, v=2, c=1), 8) == pytest.approx(with_rows + nine)
+
+
+@given(st.integers(1, 6), st.integers(1, 6), st.integers(1, 3), st.sampled_from([16, 48, 64, 256, 1024]),
+       st.integers(5, 9))  # fmt: skip
+@settings(max_examples=60, deadline=None)
+def test_lines_on_a_set_are_those_counted_one_by_one(h: int, v: int, c: int, channels: int, width: int) -> None:
+    main = seen(DEPTHWISE, {"H": 8, "W": width, "C": channels}).main
+    image = next(u for u in main.uses if any("r" in r.names and len(r.names) > 1 for r in u.index))
+    n = min(v, width), min(16 * c, channels)
+    lines = {((y * (width + 2) + x) * channels + z) // 16 for y in range(min(h, 8) + 2) for x in range(n[0] + 2)
+             for z in range(n[1])}  # fmt: skip
+    most = max(Counter(at % 64 for at in lines).values())
+    assert fullest(main, image, block(h=h, v=v, c=c).widths(main)) == most
+
+
+@pytest.mark.parametrize(("height", "channels", "tiles"), [
+    (14, 512, {"c": 4, "h": 2, "v": 2}),  # two sets: few pixels, several lines of each
+    (7, 1024, {"c": 4, "h": 1, "v": 4}),  # one set
+    (112, 32, {"c": 1, "h": 2, "v": 8}),  # all of them
+])  # fmt: skip
+def test_pixels_far_apart_are_taken_a_few_at_a_time(height: int, channels: int, tiles: dict[str, int]) -> None:
+    found = seen(DEPTHWISE, {"H": height, "W": height, "C": channels}, "host-zen4")
+    assert dict(literal_eval(found.taken.note.removeprefix("block "))) == tiles
 
 
 def test_among_equals_blocks_go_along_rows():
