@@ -24,7 +24,7 @@ BEGAN = time.time()  # what was changed on disk since is not what runs here
 
 if TYPE_CHECKING:
     from isam.approach.choice import Approach
-    from isam.compiler import compile, explain
+    from isam.compiler import compile, compile_range, explain
     from isam.diagnostics import InternalError, IsamError
     from isam.frontend.einsum import einsum
     from isam.frontend.python import kernel
@@ -41,6 +41,7 @@ _WHERE = {
     "IsamError": "isam.diagnostics",
     "best_of": "isam.runtime.best_of",
     "compile": "isam.compiler",
+    "compile_range": "isam.compiler",
     "einsum": "isam.frontend.einsum",
     "empty": "isam.runtime.aligned",
     "explain": "isam.compiler",
@@ -53,8 +54,9 @@ _WHERE = {
     "parse_instruction": "isam.ir.text",
 }
 
-__all__ = ["Approach", "InternalError", "IsamError", "best_of", "compile", "einsum", "empty", "explain", "instruction",
-           "kernel", "load", "load_system", "parse", "parse_file", "parse_instruction"]  # fmt: skip
+__all__ = ["Approach", "InternalError", "IsamError", "best_of", "compile", "compile_range", "einsum", "empty",
+           "explain", "instruction", "kernel", "load", "load_system", "parse", "parse_file",
+           "parse_instruction"]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

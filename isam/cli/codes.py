@@ -16,6 +16,7 @@ CODES: dict[str, str] = {
     "cli-number": "A number on the command line is outside what the option takes.",
     "cli-option": "An option says how a kernel is compiled, and what is run is compiled already; or a file is given "
                   "to a verb that takes none.",
+    "cli-range": "A range of sizes, a weight or a size to be measured is malformed, or is none of the range.",
     "cli-size": "A size on the command line (-D NAME=NUMBER) is malformed, given twice or missing, or an "
                 "artifact is compiled for another.",
     "cli-usage": "The command line is not one that the verb takes: an option or a verb that there is not, something "

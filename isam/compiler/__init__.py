@@ -19,12 +19,15 @@ from isam.runtime.cache import Cache, default
 from isam.runtime.forks import gate
 from isam.system.graph import System
 from isam.system.load import load_system
+from isam.system.names import named
 
 if TYPE_CHECKING:
     from isam.compiler.feasible import Feasibility
     from isam.mapper.explanation import Explanation
+    from isam.runtime.ranged import RangedFunction
 
-__all__ = ["STAGES", "BoundFunction", "Function", "Job", "Refused", "Stage", "compile", "explain", "run_stages"]
+__all__ = ["STAGES", "BoundFunction", "Function", "Job", "Refused", "Stage", "compile", "compile_range", "explain",
+           "run_stages"]  # fmt: skip
 
 
 def compile(
@@ -53,16 +56,48 @@ def compile(
     demanded = _names(require)
     with gate.inside():
         system = load_system(on)
-        if demanded:
-            from isam.system.names import named
-
-            for name in demanded:
-                named(system, name)  # raises; also where sizes are open, before there is an array
+        for name in demanded:
+            named(system, name)  # raises; also where sizes are open, before there is an array
         if replay is not None:
             recorded(replay)  # raises; also where sizes are open
         numbers = {} if sizes is None else sizes
         return Function(_as_kernel(kernel), system, numbers, as_approach(approach), replay, _cache(cache),
                         require=demanded, check=check, threads=threads_on(system, threads))  # fmt: skip
+
+
+def compile_range(
+    kernel: Kernel | str | Path,
+    size: str,
+    least: int,
+    most: int,
+    on: str | Path | System = "host",
+    sizes: Mapping[str, int] | None = None,
+    likely: Mapping[int, float] | None = None,
+    variants: int = 8,
+    approach: Approach | type[Approach] | str | None = None,
+    threads: int | None = None,
+    require: Sequence[str] | str = (),
+    check: bool = True,
+    cache: bool | str | Path = True,
+) -> RangedFunction:
+    """The kernel as a callable for every ``size`` from ``least`` to ``most``, compiled now: no call compiles anything.
+
+    ``size`` has to count a batch: rows of arguments, along their first dimension, that are computed each by itself.
+    At most so many ``variants`` are compiled, each for some rows; a call is made of calls of those that are quickest
+    together by the time predicted. ``likely``: how often single sizes are met, beside a weight of 1 that all others
+    share; which variants there are is chosen for the least regret in the mean. The other ``sizes`` are numbers. All
+    else as for :func:`compile`. Raises ``IsamError``: also where rows are not computed each by itself.
+    """
+    from isam.compiler.ranged import ranged
+
+    demanded = _names(require)
+    with gate.inside():
+        system = load_system(on)
+        for name in demanded:
+            named(system, name)  # raises
+        return ranged(_as_kernel(kernel), system, size, (least, most), sizes or {}, likely or {}, variants,
+                      as_approach(approach), _cache(cache), require=demanded, check=check,
+                      threads=threads_on(system, threads))  # fmt: skip
 
 
 def _names(required: Any) -> tuple[str, ...]:
@@ -105,7 +140,6 @@ def explain(kernel: Kernel | str | Path, on: str | Path | System = "host", instr
     from isam.ir.verify import require
     from isam.mapper import explain as compare
     from isam.mapper.nearest import closest
-    from isam.system.names import named
 
     text = kernel if isinstance(kernel, str) else ""
     with gate.inside():

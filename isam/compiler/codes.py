@@ -8,6 +8,9 @@ CODES: dict[str, str] = {
     "compile-threads": "The number of threads (argument or ISAM_THREADS) is a whole number of at least 1.",
     "infeasible": "The instructions suffice, but the machine cannot hold or move what a call needs.",
     "not-compiled": "The kernel has open sizes and was not called yet: there is no mapping or schedule to show.",
+    "range-batch": "The size of a range does not count a batch: some statement does more with a row than compute it "
+                   "from itself, or rows of an argument do not lie together.",
+    "range-limits": "The range, a size said to be likely, or the number of variants is none that there can be.",
     "size-open": "A schedule needs a number for every size that is not only the trip of a recurrent loop: give it.",
     "size-range": "A size outside the range, or not the multiple, that the kernel's head admits.",
     "size-unknown": "A size that the kernel's head does not mention.",
