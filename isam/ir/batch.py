@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from isam.diagnostics import Diagnostic
+from isam.diagnostics import Diagnostic, Loc
 from isam.ir.affine import Affine
 from isam.ir.kernel import Buffer, Kernel, Statement, recurrences
 
@@ -23,7 +23,7 @@ def not_a_batch(kernel: Kernel, size: str) -> list[Diagnostic]:
     else; and where no argument without rows is written. Then what a statement writes for a row comes from that row and
     from what has none, by induction over the statements.
     """
-    return [Diagnostic("range-batch", what, kernel.loc, hint) for what, hint in _faults(kernel, size)]
+    return [Diagnostic("range-batch", what, loc, hint) for what, loc, hint in _faults(kernel, size)]
 
 
 def _dimension(buffer: Buffer, size: str) -> int | None:
@@ -31,26 +31,26 @@ def _dimension(buffer: Buffer, size: str) -> int | None:
     return next((d for d, e in enumerate(buffer.shape) if size in e.names), None)
 
 
-def _faults(kernel: Kernel, size: str) -> Iterator[tuple[str, str]]:
+def _faults(kernel: Kernel, size: str) -> Iterator[tuple[str, Loc, str]]:
     counted = Affine.of(size)
     for s in kernel.follow:
         if s.whole is not None and s.whole[0] == size:
-            yield f"the size {s.name} follows from {size}", ""
+            yield f"the size {s.name} follows from {size}", kernel.loc, ""
     for r in recurrences(kernel.body):
         if size in r.axis.extent.names:
-            yield f"the steps of 'loop {r.axis.name}' follow each other, {size} of them", "give another size"
+            yield f"the steps of 'loop {r.axis.name}' follow each other, {size} of them", r.loc, "give another size"
     for b in kernel.buffers:
         at = [d for d, e in enumerate(b.shape) if size in e.names]
         if at and (len(at) > 1 or b.shape[at[0]] != counted):
             shape = ", ".join(map(str, b.shape))
-            yield f"'{b.name}' has the shape [{shape}], which has more to do with {size} than so many rows", ""
+            yield f"'{b.name}' has the shape [{shape}], which has more to do with {size} than so many rows", b.loc, ""
         elif at and b.role != "temp" and at[0] != 0:
-            yield (f"rows of '{b.name}' do not lie together: {size} is its dimension {at[0]}, counted from 0",
+            yield (f"rows of '{b.name}' do not lie together: {size} is its dimension {at[0]}, counted from 0", b.loc,
                    f"declare it as {b.dtype}[{size}, ...]")  # fmt: skip
         elif not at and b.role in ("out", "inout"):
-            yield f"'{b.name}' is written and has no {size} rows: each call would write all of it", ""
+            yield f"'{b.name}' is written and has no {size} rows: each call would write all of it", b.loc, ""
     for s in kernel.statements:
-        yield from ((f"line {s.loc.line}: {what}" if s.loc.line else what, "") for what in _mixes(kernel, s, size))
+        yield from ((what, s.loc, "") for what in dict.fromkeys(_mixes(kernel, s, size)))
 
 
 def _mixes(kernel: Kernel, s: Statement, size: str) -> Iterator[str]:
