@@ -126,8 +126,20 @@ class _Run:
 
 
 class BestOf:
-    """Calls that are made anyway go to the alternatives in turns, until it is known which is quickest for calls of that
-    size; from then on all go there. May be called from several threads. See :func:`best_of`."""
+    """A callable that does what its alternatives do, and finds out while it is used which is quickest for what size:
+    calls that are made anyway go to them in turns, until it is known; from then on all of that size go there. May be
+    called from several threads. ``isam.best_of`` is this class.
+
+    ``alternatives``: name to callable, the usual one first; or name to a group, itself a mapping of names to callables
+    (``{"forward": ..., "backward": ...}``): a run of a group is all calls from one of its first member to the next, is
+    timed as a whole, and goes to one alternative; members are called as attributes.
+    ``key``: called with the arguments, what problem size they are of (shapes, types, numbers). ``rounds``: samples of
+    each alternative before one is taken; those far behind are left out sooner. The first call of a size goes to all, to
+    the others with copies of its arguments, and ``agree`` says whether results, and arrays that were given, are the
+    same: one that raises or disagrees takes no part. Where arguments cannot be copied nothing is compared. An
+    alternative may be such a callable itself: those inside are decided first. ``keep``: a file of its own, in which
+    decisions are kept from one process to the next, per CPU. Raises ``IsamError``.
+    """
 
     def __init__(self, alternatives: Mapping[str, Any], key: Key = problem_size, rounds: int = ROUNDS,
                  agree: Agree = close, keep: str | Path | None = None):  # fmt: skip
@@ -316,6 +328,9 @@ class BestOf:
             self._fast[key] = self._ways[name][0]
 
 
+best_of = BestOf  # what makes one is the class itself, so that its parameters are written once
+
+
 class _Member:
     """A member of a group: a callable."""
 
@@ -326,23 +341,6 @@ class _Member:
 
     def __call__(self, /, *args: Any, **named: Any) -> Any:
         return self._of._call(self._number, args, named, grouped=True)
-
-
-def best_of(alternatives: Mapping[str, Any], key: Key = problem_size, rounds: int = ROUNDS, agree: Agree = close,
-            keep: str | Path | None = None) -> BestOf:  # fmt: skip
-    """A callable that does what its alternatives do, and finds out while it is used which is quickest for what size.
-
-    ``alternatives``: name to callable, the usual one first; or name to a group, itself a mapping of names to callables
-    (``{"forward": ..., "backward": ...}``): a run of a group is all calls from one of its first member to the next, is
-    timed as a whole, and goes to one alternative; members are called as attributes.
-    ``key``: called with the arguments, what problem size they are of (shapes, types, numbers). ``rounds``: samples of
-    each alternative before one is taken; those far behind are left out sooner. The first call of a size goes to all, to
-    the others with copies of its arguments, and ``agree`` says whether results, and arrays that were given, are the
-    same: one that raises or disagrees takes no part. Where arguments cannot be copied nothing is compared. An
-    alternative may be such a callable itself: those inside are decided first. ``keep``: a file of its own, in which
-    decisions are kept from one process to the next, per CPU. Raises ``IsamError``.
-    """
-    return BestOf(alternatives, key, rounds, agree, keep)
 
 
 def _members(alternatives: Any) -> tuple[str, ...]:
