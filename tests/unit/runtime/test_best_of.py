@@ -17,8 +17,10 @@ import pytest
 import isam
 from isam.diagnostics import IsamError
 from isam.runtime import best_of as module
-from isam.runtime.best_of import BEHIND, PATIENCE, PRUNED, close, problem_size
-from isam.runtime.decided import Decided, environment
+from isam.runtime.best_of.agreement import close
+from isam.runtime.best_of.decided import Decided, environment
+from isam.runtime.best_of.sizes import problem_size
+from isam.runtime.best_of.trial import BEHIND, PATIENCE, PRUNED
 
 X = np.arange(6, dtype=np.float32)
 Way = Callable[..., Any]
@@ -477,7 +479,7 @@ def test_what_was_decided_among_others_is_not_used(clock: Clock, tmp_path: Path,
 def test_other_cpus_keep_their_own(clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     file, ways = tmp_path / "d.json", {"a": clock.taking(2.0, "a"), "b": clock.taking(1.0, "b")}
     used(isam.best_of(ways, keep=file))
-    monkeypatch.setattr("isam.runtime.decided.environment", lambda: "another")
+    monkeypatch.setattr("isam.runtime.best_of.decided.environment", lambda: "another")
     clock.calls.clear()
     used(isam.best_of(ways, keep=file))
     assert "a" in clock.calls
