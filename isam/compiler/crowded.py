@@ -18,7 +18,7 @@ from isam.artifact import Artifact
 from isam.classes import dataclass
 from isam.compiler.alternatives import Scripted, seconds
 from isam.compiler.job import Job
-from isam.compiler.measured import may_run, runs
+from isam.compiler.measured import is_measured
 from isam.compiler.variants import settle
 from isam.diagnostics import IsamError
 from isam.schedule.tree import Schedule
@@ -65,7 +65,7 @@ def written(job: Job) -> Artifact:
     assert job.schedule is not None
     emit = registry.load("isam.backends", job.system.backend)
     first = Written(job.schedule, emit(job.schedule), tuple(job.decisions(job.as_made)), job.certificate)
-    if first.spilled <= MINOR or job.trace.replays or (runs(job) > 1 and may_run(job.system)):
+    if first.spilled <= MINOR or job.trace.replays or is_measured(job):
         return first.artifact
     best = _roomiest(job, first)
     if best is first:

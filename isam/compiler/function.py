@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
 from operator import index
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from isam.artifact import Artifact
 from isam.classes import dataclass
 from isam.compiler.job import Job
 from isam.compiler.keys import key_of
-from isam.compiler.measured import found_before, may_run, runs
+from isam.compiler.measured import found_before, is_measured
 from isam.compiler.stages import new_job, run_stages
 from isam.diagnostics import Diagnostic, IsamError, did_you_mean, fail
 from isam.ir.kernel import Kernel, Sym
@@ -129,20 +128,24 @@ class Function(Compiled):
             return self._made[key].entry
 
     def _make(self, sizes: dict[str, int]) -> _Made:
-        cache, job = self._cache, None
-        key = self._key(sizes, found_before(self._job(sizes))) if self._runs and cache else self._key(sizes)
+        job, measured, found = None, False, ""
+        if self._approach is not None or self.system.approach != USUAL:
+            job = self._job(sizes)  # not for the usual Approach, which need not be imported where code is kept
+            measured, found = is_measured(job), found_before(job)
+        cache, key = self._cache, self._key(sizes, found)
         artifact = cache.get(key) if cache is not None and key is not None else None
+        made = None
         if artifact is None:
-            job = self._compiled(sizes)
-            artifact = job.artifact
+            made = run_stages(job or self._job(sizes))
+            artifact = made.artifact
             assert artifact is not None
-            if self._runs:  # under what was found for it, which may be no longer what others find
+            if measured:  # under what was found for it, which may be no longer what others find
                 key = self._key(sizes, artifact.text("trace.json"))
             if cache is not None and key is not None:
                 cache.put(key, artifact)
         entry = Entry(artifact, functions_of(self.system))
         entry._loc = self._loc
-        return _Made(sizes, entry, job)
+        return _Made(sizes, entry, made)
 
     def _key(self, sizes: dict[str, int], found: str = "") -> str | None:
         """Of the code; where schedules are run beside each other, with what was ``found`` by that."""
@@ -151,20 +154,9 @@ class Function(Compiled):
         options = {**self._options, "found": found} if found else self._options
         return key_of(self.kernel, self.system, sizes, self._approach, options)
 
-    @cached_property
-    def _runs(self) -> bool:
-        """Whether schedules are run beside each other to find the quickest."""
-        if self._approach is None and self.system.approach == USUAL:
-            return False  # the usual Approach need not be imported where code is kept
-        job = self._job({})
-        return runs(job) > 1 and may_run(self.system)
-
     def _job(self, sizes: dict[str, int]) -> Job:
         return new_job(self.kernel, self.system, sizes, self._approach, replay=self._replay,
                        findings=database(self._cache), **self._options)  # fmt: skip
-
-    def _compiled(self, sizes: dict[str, int]) -> Job:
-        return run_stages(self._job(sizes))
 
     def bind(self, **constants: Any) -> Entry | BoundFunction:
         """This kernel with ``const`` arguments fixed: what has to be done to them (packing) is done once."""
@@ -180,7 +172,7 @@ class Function(Compiled):
         made = self._latest
         if made.job is None:
             with gate.inside():
-                made.job = self._compiled(made.sizes)
+                made.job = run_stages(self._job(made.sizes))
         return made.job
 
     @property

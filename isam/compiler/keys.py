@@ -18,6 +18,7 @@ from isam.ir.kernel import Kernel
 from isam.ir.table import Table
 from isam.once import once
 from isam.registry import SHIPPED
+from isam.runtime.environment import code_environment
 from isam.system.graph import System
 
 UNSEEN = ("instructions", "source", "backend", "backend_loc", "approach")  # fields of a machine that decide nothing
@@ -39,7 +40,7 @@ def key_of(kernel: Kernel, system: System, sizes: Mapping[str, int], approach: A
     if decides is None or not known:
         return None
     parts = [program, system.name, system.digest, str(kernel), repr(kernel.params), dict(sizes), decides, said]
-    return sha256(json.dumps([*parts, _host()], sort_keys=True).encode()).hexdigest()
+    return sha256(json.dumps([*parts, code_environment()], sort_keys=True).encode()).hexdigest()
 
 
 def findings_key(kernel: Kernel, system: System, sizes: Mapping[str, int], approach: Approach,
@@ -52,7 +53,7 @@ def findings_key(kernel: Kernel, system: System, sizes: Mapping[str, int], appro
         return None
     decides[1] = {n: v for n, v in decides[1].items() if n not in ("runs", "tries")}  # how many says what was found
     sized = kernel.with_sizes(sizes)  # the same, whether its sizes were put in before or not
-    parts = [str(sized), repr(kernel.params), machine_of(system), decides, list(required), _host()]
+    parts = [str(sized), repr(kernel.params), machine_of(system), decides, list(required), code_environment()]
     return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
@@ -113,11 +114,3 @@ def _program() -> list[Any] | None:
     if not found or max(t for _, _, t in found) > isam.BEGAN * 1e9:
         return None
     return [isam.__version__, sys.version, numpy.__version__, version("islpy"), sorted(found)]
-
-
-@lru_cache(maxsize=1)
-def _host() -> list[Any]:
-    """What code for this CPU depends on."""
-    from isam.runtime.linking import host
-
-    return list(host())

@@ -97,6 +97,11 @@ def may_run(system: System) -> bool:
     return system.backend == "llvm" and system.target is None and not lacking(system.needs)
 
 
+def is_measured(job: Job) -> bool:
+    """Whether schedules are run beside each other, so that the quickest is taken; else by the time predicted."""
+    return runs(job) > 1 and may_run(job.system)
+
+
 def quickest_run(job: Job, made: Sequence[Ran]) -> Ran:
     """Which of several schedules, the first of which is taken by the time predicted, the Approach takes once as many as
     it wants were run. What came of each is left in ``job.ran``."""
@@ -217,6 +222,6 @@ def remember(job: Job) -> None:
 
 def _key(job: Job) -> str | None:
     """None where schedules are not run, or nobody can tell what that depends on."""
-    if runs(job) < 2 or not may_run(job.system):
+    if not is_measured(job):
         return None
     return findings_key(job.original, job.system, job.sizes, job.trace.approach, job.require)

@@ -134,14 +134,14 @@ def _take(job: Job) -> None:
     """Asks the Approach which schedule is taken where there are several covers, also where no other one was worth
     making, and makes more of it."""
     from isam.compiler.alternatives import quickest_schedule
-    from isam.compiler.measured import may_run, runs
+    from isam.compiler.measured import is_measured
     from isam.scheduler import schedule
 
     made = [c for c in job.candidates if isinstance(c.answer, Schedule)]
     if not made:
         raise Refused("infeasible", job.original, next(c.answer for c in job.candidates if c.answer is not None))
     alone = len(job.candidates) == 1 and not job.unproved
-    if runs(job) > 1 and may_run(job.system):
+    if is_measured(job):
         _take_run(job, made, alone)
         return
     taken = made[0] if alone else _chosen(made, job)

@@ -55,6 +55,13 @@ def test_laws_are_read_once_and_only_when_one_is_asked_for():
     assert list(SHIPPED) == list(Laws.of(ALL)) == list(ALL)
 
 
+def test_a_selector_does_not_load_llvm():
+    """Nor does the name of this CPU, under which it keeps what it decided."""
+    have = imported("isam.best_of({'a': len}, keep='nowhere')('abc')\nassert 'llvmlite' not in sys.modules")
+    assert "isam.runtime.environment" in have
+    assert "isam.runtime.linking" not in have
+
+
 def test_a_product_reads_the_instructions_that_may_fit_and_no_judge():
     made = "fn = isam.compile(isam.einsum('mk,kn->mn'), on='host-generic', sizes=dict(M=8, N=8, K=8))"
     have = imported(f"{made}\nassert 10 < len(fn.system.instructions.seen()) * 8 < len(fn.system.instructions)")

@@ -118,7 +118,7 @@ def test_whatever_matters_is_in_the_key(tmp_path, monkeypatch):
         key(check=False), key(threads=2), key(require=("v_mul_f32",)), key(system=mine), key(system=other),
         key(approach=Greedy()), key(approach=isam.Approach()),
     ]  # fmt: skip
-    monkeypatch.setattr(keys, "_host", lambda: ["another CPU"])
+    monkeypatch.setattr(keys, "code_environment", lambda: ("another CPU",))
     found.append(key())
     monkeypatch.undo()
     monkeypatch.setattr(keys, "_program", lambda: ["another version"])

@@ -282,6 +282,20 @@ def test_code_lies_under_the_findings_that_it_was_made_by(timed, tmp_path: Path,
         PRODUCT, sizes=SIZES, replay=again.trace, cache=False).artifact.parts["object.o"]  # fmt: skip
 
 
+def test_what_is_looked_up_and_what_is_compiled_is_one_job(timed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    timed(1.0, 0.5)
+    made: list[Job] = []
+
+    def counted(*given: Any, **named: Any) -> Job:
+        made.append(new_job(*given, **named))
+        return made[-1]
+
+    monkeypatch.setattr(function, "new_job", counted)
+    assert compiled(tmp_path).job is made[0]
+    compiled(tmp_path)  # as code
+    assert len(made) == 2
+
+
 def test_a_description_may_name_it(timed, tmp_path: Path):
     """Code of a machine whose own Approach runs schedules depends on what was found, too."""
     text = f"isam: 1\nsystem: mine\nextends: {load_system('host').name}\napproach: measured\n"

@@ -17,8 +17,11 @@ import pytest
 import isam
 from isam.diagnostics import IsamError
 from isam.runtime import best_of as module
-from isam.runtime.best_of import BEHIND, PATIENCE, PRUNED, close, problem_size
-from isam.runtime.decided import Decided, environment
+from isam.runtime.best_of.agreement import close
+from isam.runtime.best_of.decided import Decided
+from isam.runtime.best_of.sizes import problem_size
+from isam.runtime.best_of.trial import BEHIND, PATIENCE, PRUNED
+from isam.runtime.environment import call_environment
 
 X = np.arange(6, dtype=np.float32)
 Way = Callable[..., Any]
@@ -462,7 +465,7 @@ def test_a_file_that_is_none_counts_as_empty(clock: Clock, tmp_path: Path, conte
     file.write_text(content)
     ways = {"a": clock.taking(2.0), "b": clock.taking(1.0)}
     used(isam.best_of(ways, keep=file))
-    assert json.loads(file.read_text())["decisions"][environment()][repr(problem_size(X))]["taken"] == "b"
+    assert json.loads(file.read_text())["decisions"][call_environment()][repr(problem_size(X))]["taken"] == "b"
 
 
 @pytest.mark.parametrize("row", [3, {}, {"taken": "c", "among": ["a", "b"]}, {"taken": "b", "among": ["b"]},
@@ -470,18 +473,18 @@ def test_a_file_that_is_none_counts_as_empty(clock: Clock, tmp_path: Path, conte
 def test_what_was_decided_among_others_is_not_used(clock: Clock, tmp_path: Path, row: Any):
     file = tmp_path / "d.json"
     rows = {repr(problem_size(X)): row}
-    file.write_text(json.dumps({"schema": "isam.best-of/1", "decisions": {environment(): rows}}))
+    file.write_text(json.dumps({"schema": "isam.best-of/1", "decisions": {call_environment(): rows}}))
     assert Decided(file, ["a", "b"]).find(problem_size(X)) is None
 
 
 def test_other_cpus_keep_their_own(clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     file, ways = tmp_path / "d.json", {"a": clock.taking(2.0, "a"), "b": clock.taking(1.0, "b")}
     used(isam.best_of(ways, keep=file))
-    monkeypatch.setattr("isam.runtime.decided.environment", lambda: "another")
+    monkeypatch.setattr("isam.runtime.best_of.decided.call_environment", lambda: "another")
     clock.calls.clear()
     used(isam.best_of(ways, keep=file))
     assert "a" in clock.calls
-    assert json.loads(file.read_text())["decisions"].keys() == {environment(), "another"}
+    assert json.loads(file.read_text())["decisions"].keys() == {call_environment(), "another"}
 
 
 @pytest.mark.parametrize("keep", [".", "/"])

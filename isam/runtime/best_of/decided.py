@@ -5,15 +5,13 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
-from functools import lru_cache
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from isam.diagnostics import as_path, fail
+from isam.runtime.environment import call_environment
 
 SCHEMA = "isam.best-of/1"
 
@@ -25,7 +23,7 @@ class Decided:
         self.path, self.names = as_path(path, "decisions").absolute(), list(names)
         if self.path.is_dir():
             raise fail("best-of", f"decisions are kept in a file, and {path} is a folder")
-        self.known = self._read().get(environment(), {})
+        self.known = self._read().get(call_environment(), {})
 
     def find(self, key: Hashable) -> str | None:
         """The alternative that was taken for a size, if it is one of these and the same were there to choose from."""
@@ -39,7 +37,7 @@ class Decided:
         a decision, and find it out again."""
         everything = self._read()
         row = {"taken": taken, "among": self.names, "seconds": {n: min(s) for n, s in samples.items() if s}}
-        everything.setdefault(environment(), {})[repr(key)] = row
+        everything.setdefault(call_environment(), {})[repr(key)] = row
         temporary = self.path.with_name(f".{self.path.name}.{os.urandom(8).hex()}")
         with suppress(OSError):
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -58,18 +56,3 @@ class Decided:
         if not isinstance(found, dict):
             return {}
         return {n: rows for n, rows in found.items() if isinstance(rows, dict)}
-
-
-@lru_cache(maxsize=1)
-def environment() -> str:
-    """What decisions hold on: this CPU by name and features, and the versions of what computes."""
-    import numpy
-
-    from isam import __version__
-
-    lines: list[str] = []
-    with suppress(OSError):
-        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
-        lines = sorted({line for line in text.splitlines() if line.startswith(("model name", "flags", "Features"))})
-    parts = [platform.machine(), platform.processor(), *lines, f"numpy {numpy.__version__}", f"isam {__version__}"]
-    return sha256("\n".join(parts).encode()).hexdigest()[:16]
