@@ -164,8 +164,9 @@ class RangedFunction(Compiled):
                     self._launches[rows] = ready(entry.state) if ready is not None else None
         fixed = [replace(p, shape=self.signature.shape(p, sizes)) for p in self.signature.parameters]
         row = [prod(p.shape[1:]) * p.dtype.itemsize if p.name in self.batch.rows and p.shape else 0 for p in fixed]
-        parts = [(self._launches[end - begin], [begin * n for n in row]) for begin, end in spans]
-        if any(launch is None for launch, _ in parts):
+        launches = [self._launches[end - begin] for begin, end in spans]
+        parts = [(n, [begin * size for size in row]) for n, (begin, _) in zip(launches, spans, strict=True) if n is not None]
+        if len(parts) < len(spans):
             return None
         return Parted(self.signature, fixed, self.bound, parts, self._thorough)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from math import prod
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -21,7 +21,6 @@ from isam.ir.data import random_arrays
 from isam.ir.dtype import DTYPES, numpy_dtype
 from isam.ir.kernel import Kernel
 from isam.runtime.aligned import copied, empty
-from isam.runtime.entry import Entry
 from isam.tune.timing import Clock, Times, alternate
 
 SECONDS = 1.0  # in all, where samples are no longer
@@ -55,7 +54,17 @@ class Measurement:
     noise: float
 
 
-def run_beside(entries: Sequence[Entry], kernel: Kernel, seconds: float = 0.0, seed: int = 0, threads: int = 1,
+class Contender(Protocol):
+    """A compiled kernel: an ``Entry``, or what is made of several."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+    def bind(self, **constants: Any) -> Any:
+        """With constants fixed."""
+        ...
+
+
+def run_beside(entries: Sequence[Contender], kernel: Kernel, seconds: float = 0.0, seed: int = 0, threads: int = 1,
                inexact: Sequence[int] = ()) -> Measurement | str:  # fmt: skip
     """Contenders for one kernel, whose sizes are numbers, in turns for about so many seconds (``SECONDS``); a sentence
     on why that is not done where it would take too much. One that computes something else than it may is unfit;
@@ -70,7 +79,7 @@ def run_beside(entries: Sequence[Entry], kernel: Kernel, seconds: float = 0.0, s
         return "there is not enough memory for it"
 
 
-def _run_beside(entries: Sequence[Entry], kernel: Kernel, seconds: float, seed: int, threads: int,
+def _run_beside(entries: Sequence[Contender], kernel: Kernel, seconds: float, seed: int, threads: int,
                 inexact: Sequence[int]) -> Measurement | str:  # fmt: skip
     clock = time.thread_time if threads == 1 else time.perf_counter
     arrays = {n: copied(a, a.dtype) for n, a in random_arrays(kernel, {}, seed).items()}
@@ -105,7 +114,7 @@ class _Ready:
     """A contender with constants bound, and the arrays that all of them are called with: where results lie, beside
     what they are made of, may matter as much as the code."""
 
-    def __init__(self, entry: Entry, kernel: Kernel, arrays: Arrays, updated: Arrays, out: Arrays):
+    def __init__(self, entry: Contender, kernel: Kernel, arrays: Arrays, updated: Arrays, out: Arrays):
         self.entry, self.given, self.updated, self.out = entry, arrays, updated, out
         constants = {b.name: arrays[b.name] for b in kernel.arguments if b.role == "const"}
         self.bound = entry.bind(**constants) if constants else entry

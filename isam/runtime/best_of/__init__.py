@@ -192,7 +192,7 @@ class BestOf:
                 size.comparison.end(len(run.members) == len(self._members), broken is not None)
             elif broken is None:
                 size.trial.ran(run.name, run.seconds, run.spoilt)
-            elif isinstance(broken, Exception):
+            elif isinstance(broken, Exception) and size.comparison.done:  # else the first, beside whom nobody is known
                 size.trial.failed(run.name, raised(broken))
             if size.comparison.done and run.key not in self._chosen and (name := size.trial.taken()) is not None:
                 self._decide(run.key, name)

@@ -557,3 +557,32 @@ def test_a_decided_call_costs_little():
             best(X, X)
         took.append((time.process_time() - begin) / 200)
     assert min(took) < 1e-5
+
+
+def test_a_failure_while_alternatives_are_compared_refuses_nobody():
+    """The first is all that other threads call then; if it took no further part, and the others were refused by what is
+    being found out, nobody would be left."""
+    comparing, go_on = threading.Event(), threading.Event()
+
+    def first(x):
+        if x.sum() < 0:
+            raise ValueError("below zero")
+        return x * 2
+
+    def other(x):
+        comparing.set()
+        go_on.wait(30)
+        return x * 3
+
+    both = isam.best_of({"first": first, "other": other}, rounds=1)
+    found = []
+    thread = threading.Thread(target=lambda: found.append(both(np.ones(3))))
+    thread.start()
+    comparing.wait(30)
+    with pytest.raises(ValueError, match="below zero"):
+        both(-np.ones(3))
+    go_on.set()
+    thread.join(30)
+    assert found[0].tolist() == [2, 2, 2]
+    assert both(np.ones(3)).tolist() == [2, 2, 2]
+    assert list(both.decisions.values()) == ["first"]
