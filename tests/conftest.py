@@ -4,12 +4,26 @@ import gc
 import os
 
 import pytest
+from _pytest import runner
+
+from isam.room import roomy
 
 os.environ["ISAM_CACHE"] = "off"
 
 # What tests keep for the next ones grows to many values: to look for garbage as often as Python does took up to a tenth
 # of the time, by folder. What is new is still looked at while it is at hand, what is old next to never.
 gc.set_threshold(100_000, 100, 200)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What looks at all values that there are comes first: later on, each look takes seconds."""
+    items.sort(key=lambda item: item.path.name != "test_garbage.py")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool:
+    """As pytest does it, below a frame that leaves room for the tests': they begin dozens of calls deep."""
+    return roomy(runner.pytest_runtest_protocol)(item, nextitem)
 
 
 @pytest.hookimpl(trylast=True)  # behind Hypothesis, which says when it may be used

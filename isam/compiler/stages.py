@@ -20,6 +20,7 @@ from isam.garbage import seldom
 from isam.ir.kernel import Kernel
 from isam.ir.mapping import Cover
 from isam.ir.table import Table
+from isam.room import roomy
 from isam.system.graph import System
 
 if TYPE_CHECKING:
@@ -171,6 +172,7 @@ STAGES = (
 NAMES = [stage.name for stage in STAGES]
 
 
+@roomy
 def run_stages(job: Job, until: str = "") -> Job:
     """Carries the job through every stage, or as far as the one named ``until``. Raises ``IsamError`` (the input),
     ``InternalError`` (us), which shows the smallest kernel found with which the same stage fails. Where schedules are
@@ -206,6 +208,7 @@ def _staged(job: Job, until: str) -> Job:
     return job
 
 
+@roomy
 def plain_stages(job: Job) -> None:
     """All stages, without looking for whose fault it is where one fails."""
     with seldom():
@@ -213,6 +216,7 @@ def plain_stages(job: Job) -> None:
             _run(stage, job)
 
 
+@roomy
 def scheduled(job: Job) -> None:
     """As far as the schedule, nothing proved; of a refusal nothing more is found out. Raises ``IsamError``."""
     for stage in STAGES[: NAMES.index("schedule") + 1]:

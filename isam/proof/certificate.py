@@ -28,6 +28,7 @@ from isam.proof.sets import Isl
 from isam.proof.tree import check_tree
 from isam.proof.violation import OBLIGATIONS, Findings, Violation
 from isam.proof.waits import check_waits
+from isam.room import roomy
 from isam.schedule.sharing import shared
 from isam.schedule.tree import Issue, Loop, Schedule, distinct
 from isam.system.graph import System
@@ -163,6 +164,7 @@ def prove(schedule: Schedule) -> Certificate:
     return certificate
 
 
+@roomy
 def examine(schedule: Schedule) -> tuple[Certificate, list[Violation]]:
     """The certificate that the schedule would have, and what speaks against it."""
     from isam.schedule.serial import used_system

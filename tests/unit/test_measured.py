@@ -10,20 +10,24 @@ import pytest
 
 import isam
 import isam.proof
-from isam.approach.choice import Approach, Choice
+from isam.approach.choice import Approach, Choice, Decision, Trace
 from isam.approach.shipped.greedy import Greedy
 from isam.approach.shipped.measured import Measured
-from isam.compiler import function
+from isam.compiler import alternatives, function
+from isam.compiler.alternatives import Scripted
 from isam.compiler.function import Function
 from isam.compiler.job import Job
+from isam.compiler.keys import machine_of
 from isam.compiler.measured import Ran, may_run, recalled
 from isam.compiler.report import report
 from isam.compiler.stages import new_job, run_stages
 from isam.diagnostics import InternalError, IsamError
+from isam.ir.mapping import Cover
 from isam.ir.text import parse_kernel
 from isam.proof import ProofError, Violation, prove
 from isam.runtime.cache import Cache
 from isam.schedule.serial import to_json
+from isam.system.graph import System
 from isam.system.load import load_system
 from isam.tune import measure
 from isam.tune.database import database
@@ -43,6 +47,31 @@ def job(approach: Approach | None = None, on: str = "host", **options: Any) -> J
 def written(made: Job) -> str:
     assert made.schedule is not None
     return to_json(made.schedule)
+
+
+Made = tuple[Any, list[Decision], set[int]]
+MADE: dict[Any, Made] = {}
+
+
+@pytest.fixture(autouse=True)
+def _each_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nearly all of these tests have the same schedules made to be run: one that is decided by the same Approach behind
+    the same first decisions is the same, so it is made once, and its decisions are recorded as if it were made anew."""
+    make = alternatives.schedule
+
+    def schedule(cover: Cover, system: System, trace: Trace) -> Any:
+        by = trace.approach
+        assert isinstance(by, Scripted)
+        if type(by.base) not in (Measured, BestOf):  # one that a test writes
+            return make(cover, system, trace)
+        key = (str(cover), str(cover.kernel), str(cover.original), machine_of(system), type(by.base), tuple(by.taken))
+        if key not in MADE:
+            MADE[key] = make(cover, system, trace), trace.decisions, trace.beside
+        answer, decisions, beside = MADE[key]
+        trace.decisions, trace.beside = [*decisions], {*beside}
+        return answer
+
+    monkeypatch.setattr(alternatives, "schedule", schedule)
 
 
 @pytest.fixture
