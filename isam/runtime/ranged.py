@@ -165,7 +165,8 @@ class RangedFunction(Compiled):
         fixed = [replace(p, shape=self.signature.shape(p, sizes)) for p in self.signature.parameters]
         row = [prod(p.shape[1:]) * p.dtype.itemsize if p.name in self.batch.rows and p.shape else 0 for p in fixed]
         launches = [self._launches[end - begin] for begin, end in spans]
-        parts = [(n, [begin * size for size in row]) for n, (begin, _) in zip(launches, spans, strict=True) if n is not None]
+        parts = [(launch, [begin * size for size in row])
+                 for launch, (begin, _) in zip(launches, spans, strict=True) if launch is not None]  # fmt: skip
         if len(parts) < len(spans):
             return None
         return Parted(self.signature, fixed, self.bound, parts, self._thorough)
