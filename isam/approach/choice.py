@@ -295,12 +295,15 @@ class Trace:
         except IsamError:
             raise
         except Exception as e:
-            if type(self.approach).__module__.startswith("isam."):
+            who = self.approach
+            while isinstance(who, Behind):
+                who = who.base
+            if type(who).__module__.startswith("isam."):
                 raise  # a shipped one: our fault
             raised = f"raised {type(e).__name__} at choice point '{choice.point}': {e}"
-            at = _raised_at(e, place(getattr(type(self.approach), choice.point, None)))
+            at = _raised_at(e, place(getattr(type(who), choice.point, None)))
             hint = "the exception's __cause__ is what was raised; isam --traceback VERB ... shows it"
-            raise fail("approach-raises", f"the Approach {_called(self.approach)} {raised}", at, hint) from e
+            raise fail("approach-raises", f"the Approach {_called(who)} {raised}", at, hint) from e
 
     def to_json(self) -> str:
         """A line per decision, so that two traces can be compared by line."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -95,9 +96,19 @@ def compile_range(
         system = load_system(on)
         for name in demanded:
             named(system, name)  # raises
-        return ranged(_as_kernel(kernel), system, size, (least, most), sizes or {}, likely or {}, variants,
-                      as_approach(approach), _cache(cache), require=demanded, check=check,
-                      threads=threads_on(system, threads))  # fmt: skip
+        limits, often, count = _numbers(least, most, likely, variants)
+        return ranged(_as_kernel(kernel), system, size, limits, sizes or {}, often, count, as_approach(approach),
+                      _cache(cache), require=demanded, check=check, threads=threads_on(system, threads))  # fmt: skip
+
+
+def _numbers(least: Any, most: Any, likely: Any, variants: Any) -> tuple[tuple[int, int], dict[int, float], int]:
+    """What says a range, as Python's own numbers."""
+    try:
+        often = {index(n): float(w) for n, w in dict(likely or {}).items()}
+        return (index(least), index(most)), often, index(variants)
+    except (TypeError, ValueError):
+        what = "a range is two whole numbers, of variants there is a number, likely are whole numbers with weights"
+        raise fail("range-limits", what) from None
 
 
 def _names(required: Any) -> tuple[str, ...]:

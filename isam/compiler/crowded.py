@@ -24,7 +24,7 @@ from isam.diagnostics import IsamError
 from isam.schedule.tree import Schedule
 
 MINOR = 1 / 20  # of the instructions of a loop: fewer that save and load vectors hide behind the others
-MOST = 12  # schedules that are made at most
+MOST = 8  # schedules that are made at most
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,10 +37,14 @@ class Written:
     certificate: Any = None
 
     @property
-    def spilled(self) -> float:
-        """The share of an innermost loop's instructions that save vectors and load saved ones."""
+    def spills(self) -> tuple[int, int]:
+        """Of an innermost loop's instructions those that save vectors and load saved ones, and how many it has."""
         saved, instructions = self.artifact.provenance.get("spills", (0, 1))
-        return saved / instructions
+        return saved, instructions
+
+    @property
+    def spilled(self) -> float:
+        return self.spills[0] / self.spills[1]
 
 
 class Without(Scripted):
@@ -55,7 +59,9 @@ class Without(Scripted):
         if self.asked == len(self.taken):
             left = [n for n in range(len(choice.options)) if n not in self.rejected]
             costs = None if choice.costs is None else [choice.costs[n] for n in left]
-            choice = replace(choice, options=[choice.options[n] for n in left], costs=costs)
+            offered = replace(choice, options=[choice.options[n] for n in left], costs=costs)
+            self.asked += 1
+            return Trace(self.base).answer(offered)  # one of these, as is checked there
         return super().decide(choice)
 
 
@@ -87,23 +93,28 @@ def settled(job: Job) -> None:
 
 
 def _roomiest(job: Job, first: Written) -> Written:
-    """What spills least of the schedules with one choice after the other made again. None takes longer, by what is
-    predicted, than the first does with what it saves and loads."""
-    best, left = first, MOST
-    limit = seconds(first.schedule) * (1 + first.spilled)
-    for at, point in enumerate(d.point for d in first.decisions):
-        rejected = {best.decisions[at].chosen} if at < len(best.decisions) else set[int]()
-        while point == "tile" and left and rejected and len(rejected) < best.decisions[at].count:
+    """What spills least of the schedules with one tile after the other decided again: of each until that changes
+    nothing, as it is another's loop that spills. None takes longer, by what is predicted, than the first does with what
+    it saves and loads, of which half hides behind other instructions."""
+    best, left, at = first, MOST, 0
+    limit = seconds(first.schedule) * (1 + first.spilled / 2)
+    while at < len(best.decisions):
+        tile, before = best.decisions[at], best.decisions[:at]
+        rejected = {tile.chosen}
+        while tile.point == "tile" and left and len(rejected) < tile.count:
             left -= 1
-            schedule, decisions = _again(job, best.decisions[:at], rejected)
+            schedule, decisions = _again(job, before, rejected)
             if not isinstance(schedule, Schedule) or seconds(schedule) > limit:
                 break
             rejected.add(decisions[at].chosen)
             other = _written(job, schedule, decisions)
+            if other is not None and other.spills == best.spills:
+                break
             if other is not None and other.spilled < best.spilled:
                 best = other
             if best.spilled <= MINOR:
                 return best
+        at += 1
     return best
 
 

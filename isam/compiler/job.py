@@ -92,8 +92,9 @@ class Job:
         return made
 
     def decisions(self, made: object) -> list[Decision]:
-        """Those on a cover or a schedule."""
-        return [self.trace.decisions[n] for m, some in self.decided if m is made for n in some]
+        """Those on a cover or a schedule; where it was decided on once more, the later ones."""
+        some = next((some for m, some in reversed(self.decided) if m is made), range(0))
+        return [self.trace.decisions[n] for n in some]
 
     def behind(self, *parts: object) -> Trace:
         """The trace without the decisions on covers and schedules other than ``parts``."""

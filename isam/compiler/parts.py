@@ -22,9 +22,9 @@ Array = np.ndarray[Any, Any]
 
 
 class Parts:
-    """``times``: rows of each variant, and the seconds of a call. ``step``: divides all of them, and is one of them.
-    ``hi``: the most rows that are asked for, a multiple of it. ``twice``: rows may be computed twice. ``several``:
-    seconds that it takes to call more than one variant, beside what they take."""
+    """``times``: rows of each variant, and the seconds of a call; the least makes up every size that is asked for.
+    ``step``: divides all of them. ``hi``: the most rows that are asked for, a multiple of it. ``twice``: rows may be
+    computed twice. ``several``: seconds that it takes to call more than one variant, beside what they take."""
 
     def __init__(self, times: Mapping[int, float], step: int, hi: int, twice: bool = False, several: float = 0.0):
         self.times, self.step, self.hi = dict(sorted(times.items())), step, hi
@@ -116,15 +116,15 @@ def _with(table: Array, rows: int, seconds: float) -> Array:
 
 
 def chosen(all_: Parts, weights: Mapping[int, float], most: int) -> Parts:
-    """Some of these variants, at most so many, that of ``step`` rows among them. ``weights``: how often each size of
-    the range is met."""
+    """Some of these variants, at most so many, the least among them. ``weights``: how often each size of the range is
+    met."""
     rows = np.array([m // all_.step for m in weights])
     weighed = np.array(list(weights.values())) / np.maximum(all_.all[rows], 1e-12)
 
     def regret(taken: Iterable[int]) -> float:
         return float(all_.some(taken).all[rows] @ weighed)
 
-    taken = [all_.step]
+    taken = [min(all_.times)]
     least = regret(taken)
     while len(taken) < most:
         others = [(regret([*taken, p]), p) for p in all_.times if p not in taken]
@@ -135,11 +135,11 @@ def chosen(all_: Parts, weights: Mapping[int, float], most: int) -> Parts:
     return all_.some(taken)
 
 
-def candidates(lo: int, hi: int, step: int, likely: Iterable[int]) -> list[int]:
+def candidates(least: int, hi: int, step: int, likely: Iterable[int]) -> list[int]:
     """Sizes of which variants may be made: powers of two and half as much again, the ends, and what is likely."""
-    out = {step, hi, lo or step, *likely}
+    out = {least, hi, *likely}
     n = 1
     while n * step <= hi:
         out |= {n * step, 3 * n * step}
         n *= 2
-    return sorted(n for n in out if step <= n <= hi)
+    return sorted(n for n in out if least <= n <= hi)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,8 @@ from isam.runtime.forks import gate
 from isam.runtime.signature import Array, Parameter, Signature
 from isam.runtime.vectorcall import Launch, attach, callable_class
 
+_lock = threading.Lock()
+_linked: list[Any] = []  # the library, once it is there
 Part = tuple[Launch, Sequence[int]]  # a kernel, and how many bytes in each argument begins
 
 
@@ -29,7 +31,7 @@ class Parted(Compiled):
             words += [launch.call, launch.bind, launch.workspace, *offsets]
         plan = (ctypes.c_int64 * len(words))(*words)
         alive = plan, [launch for launch, _ in parts]
-        launch = Launch(_code()["parts"], 0, ctypes.addressof(plan), False, alive)
+        launch = Launch(link_parts(), 0, ctypes.addressof(plan), False, alive)
         self._attached = attach(self, parameters, bound, launch)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -40,10 +42,13 @@ class Parted(Compiled):
         return self.signature
 
 
-@lru_cache(maxsize=1)
-def _code() -> Any:
-    """Compiled once in a process."""
+def link_parts() -> int:
+    """The address of what carries out a plan; compiled once in a process, and never freed: plans hold it."""
     from isam.runtime.linking import link, to_object
 
-    with gate.inside():
-        return link("parts", to_object(Path(__file__).with_suffix(".ll").read_text(encoding="utf-8")), {}, ("parts",))
+    if not _linked:
+        with gate.inside(), _lock:
+            if not _linked:
+                text = Path(__file__).with_suffix(".ll").read_text(encoding="utf-8")
+                _linked.append(link("parts", to_object(text), {}, ("parts",)))
+    return _linked[0]["parts"]

@@ -20,6 +20,7 @@ from isam.codegen.llvm.spills import Spills, may_spill, spills
 from isam.compiler.crowded import MINOR, settled
 from isam.compiler.job import Job
 from isam.compiler.stages import new_job, plain_stages, run_stages
+from isam.diagnostics import IsamError
 from isam.ir.text import parse_kernel
 from isam.proof import ProofError, Violation, prove
 from isam.schedule.serial import to_json
@@ -220,11 +221,80 @@ def test_what_takes_longer_than_what_is_spilled_is_not_taken(monkeypatch: pytest
         return real(schedule) * (1 if calls[0] == 1 else factor)
 
     monkeypatch.setattr(crowded, "seconds", slower)
-    factor = 1.5
+    factor = 1.15
     assert not rejected(job())
-    calls[0], factor = 0, 1.1
+    calls[0], factor = 0, 1.05
     told(monkeypatch, lambda n: Spills(20, 100) if not n else None)
     assert len(rejected(job())) == 1
+
+
+def test_a_tile_that_changes_nothing_is_another_loops(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = told(monkeypatch, lambda _: Spills(60, 100))
+    done = job()
+    assert len(asked) == 1 + len(tiles(done))
+    assert not rejected(done)
+
+
+class Remembering(Greedy):
+    """Answers what it is told when it is asked again."""
+
+    name = "remembering"
+
+    def __init__(self, again: Callable[[Any], Any]):
+        self.again, self.first = again, None
+
+    def tile(self, choice: Choice) -> Any:
+        if self.first is not None:
+            return self.again(self.first)
+        self.first = super().tile(choice)
+        return self.first
+
+
+def test_what_is_rejected_may_not_be_answered_again() -> None:
+    with pytest.raises(IsamError, match="not one of the 8 legal options"):
+        job(Remembering(lambda first: first))
+
+
+def test_an_approach_that_raises_when_asked_again_is_told_so() -> None:
+    def again(_: Any) -> Any:
+        raise ValueError("no more")
+
+    with pytest.raises(IsamError, match="'remembering' raised ValueError at choice point 'tile': no more"):
+        job(Remembering(again))
+
+
+class Several(Greedy):
+    """Asks for more than one schedule, and keeps the first."""
+
+    name, tries = "several", 2
+
+    def schedule(self, choice: Choice) -> Any:
+        return choice.options[0]
+
+
+def test_decisions_on_a_schedule_that_was_kept_are_its_own_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    told(monkeypatch, lambda n: Spills(60, 100) if not n else None)
+    done = job(Several())
+    assert len(rejected(done)) == 1
+    monkeypatch.undo()
+    again = job(replay=done.trace.to_json())
+    assert done.artifact is not None
+    assert again.artifact is not None
+    assert again.artifact.parts["object.o"] == done.artifact.parts["object.o"]
+
+
+def test_the_certificate_is_of_the_schedule_that_is_taken() -> None:
+    done = job()
+    assert rejected(done)
+    assert done.schedule is not None
+    first = run_stages(new_job(GREY, there(), SIZES, Greedy()), until="prove").certificate
+
+    def said(certificate: Any) -> dict[str, Any]:
+        return {n: v for n, v in certificate.data.items() if n not in ("seal", "figures")}  # seconds are in these
+
+    assert said(done.certificate) == said(prove(done.schedule)) != said(first)
+    assert done.artifact is not None
+    assert done.artifact.parts["certificate.json"] == done.certificate.to_json().encode()
 
 
 class Doubting:

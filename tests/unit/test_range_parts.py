@@ -55,6 +55,7 @@ def test_rows_computed_twice_save_calls() -> None:
     assert Parts(times, 1, 20, twice=False).of(15) == (8, 1, 1, 1, 1, 1, 1, 1)
     assert Parts(times, 1, 20, twice=True).spans(15) == ((0, 8), (7, 15))
     assert Parts(times, 1, 20, twice=True).of(7) == (1,) * 7, "no variant is larger than the batch"
+    assert Parts({5: 1.0, 8: 1.5}, 1, 20, twice=True).spans(11) == ((0, 8), (6, 11)), "the least need not be one row"
 
 
 @pytest.mark.parametrize(("spans", "rows", "twice", "right"), [
@@ -89,6 +90,6 @@ def test_the_regret_counts_not_the_time() -> None:
 
 
 def test_candidates() -> None:
-    assert candidates(0, 20, 1, []) == [1, 2, 3, 4, 6, 8, 12, 16, 20]
-    assert candidates(5, 20, 1, [7]) == [1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 20]
+    assert candidates(1, 20, 1, []) == [1, 2, 3, 4, 6, 8, 12, 16, 20]
+    assert candidates(5, 20, 1, [7]) == [5, 6, 7, 8, 12, 16, 20]
     assert candidates(8, 40, 8, []) == [8, 16, 24, 32, 40]

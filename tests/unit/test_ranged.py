@@ -4,10 +4,15 @@ not a batch."""
 from __future__ import annotations
 
 import gc
+import os
+import subprocess
+import sys
 import threading
+import time
 import weakref
 from collections.abc import Callable
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import ml_dtypes
@@ -15,6 +20,8 @@ import numpy as np
 import pytest
 
 import isam
+from isam.artifact import Artifact
+from isam.compiler import Refused
 from isam.compiler import ranged as choice
 from isam.compiler.regret import regrets, spread
 from isam.diagnostics import InternalError, IsamError
@@ -56,8 +63,8 @@ def product() -> RangedFunction:
     return isam.compile_range(PRODUCT, "M", 1, 40, sizes=SIZES, cache=False)
 
 
-@pytest.fixture(params=[runtime.QUIET, 0], ids=["native", "in parts"])
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+@pytest.fixture(params=[1e9, 0.0], ids=["native", "in parts"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> float:
     """Calls of variants one after the other are made by native code, or by Python, as those are that take long."""
     monkeypatch.setattr(runtime, "QUIET", request.param)
     return request.param
@@ -85,7 +92,7 @@ def test_every_size_is_right_and_again(product: RangedFunction, way: int) -> Non
         for rows in range(1, 41):
             judge(PRODUCT, {**SIZES, "M": rows}, lambda given: fn(*given.values()))
     assert any(len(fn.parts(rows)) > 1 for rows in range(1, 41))
-    native = [c.native is not None for rows, c in fn._known.items() if len(fn.parts(rows)) > 1]
+    native = [rows in fn._native for rows in range(1, 41) if len(fn.parts(rows)) > 1]
     assert all(native) if way else not any(native)
 
 
@@ -148,6 +155,190 @@ def test_sizes_that_are_multiples() -> None:
     judge(PRODUCT, {**SIZES, "M": 36}, lambda given: fn(*given.values()))
     with pytest.raises(IsamError, match="a multiple of 4"):
         fn(*random_arrays(PRODUCT, {**SIZES, "M": 38}, 1).values())
+
+
+def test_limits_of_the_kernel_are_kept() -> None:
+    """Also where no variant of one row is admitted; rows that are updated in place cannot be made of five and more."""
+    five = str(PRODUCT).replace("(M, N, K)", "(5 <= M, N, K)")
+    fn = isam.compile_range(five, "M", 5, 12, sizes=SIZES, variants=2, cache=False)
+    assert min(fn.variants) == 5
+    for rows in range(5, 13):
+        judge(PRODUCT, {**SIZES, "M": rows}, lambda given: fn(*given.values()))
+    one = str(PRODUCT).replace("(M, N, K)", "(M == 4, N, K)")
+    assert list(isam.compile_range(one, "M", 4, 4, sizes=SIZES, cache=False).variants) == [4]
+    with pytest.raises(IsamError, match="updated in place, and M is 5 at least"):
+        isam.compile_range(str(UPDATED).replace("(M, N)", "(5 <= M, N)"), "M", 5, 12, sizes={"N": 4}, cache=False)
+    assert min(isam.compile_range(PRODUCT, "M", 9, 12, sizes=SIZES, variants=2, cache=False).variants) == 9
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    n = np.int64
+    likely = {n(3): np.float32(5)}
+    fn = isam.compile_range(PRODUCT, "M", n(1), n(12), sizes=SIZES, likely=likely, variants=n(2), cache=False)
+    assert fn.parts(3) == (3,)
+
+
+def test_packing_is_done_by_every_call_that_needs_it(way: float) -> None:
+    text = str(CASES["matmul"].load()).replace("in  B", "const B")
+    fn = isam.compile_range(text, "M", 1, 40, sizes={"N": 256, "K": 192}, variants=3, cache=False)
+    assert any(fn.variants[n].artifact.bind for rows in (23, 39) if len(fn.parts(rows)) > 1 for n in fn.parts(rows))
+    r = np.random.default_rng(4)
+    for _ in range(2):
+        for rows in (1, 23, 39):
+            a, b = (np.round(r.normal(size=s) * 3).astype(np.float32) for s in ((rows, 192), (192, 256)))
+            np.testing.assert_array_equal(fn(a, b), a @ b)
+            bound = fn.bind(B=b)
+            assert bound is not fn
+            for _ in range(2):
+                np.testing.assert_array_equal(bound(a), a @ b)
+
+
+def test_constants_may_be_bound_one_after_the_other(product: RangedFunction) -> None:
+    given = arrays(23)
+    constants = [b.name for b in PRODUCT.arguments if b.role == "const"]
+    assert len(constants) == 2
+    fn = fresh(product)
+    exact = fn(*given.values())
+    first, second = ({n: given.pop(n)} for n in constants)
+    np.testing.assert_array_equal(fn.bind(**first).bind(**second)(*given.values()), exact)
+
+
+def test_constants_with_rows_are_not_bound() -> None:
+    kernel = "kernel f(M, N)\n  const x: f32[M, N]\n  out y: f32[M, N]\n  forall i < M, j < N\n    y[i, j] = x[i, j]\n"
+    fn = isam.compile_range(kernel, "M", 1, 9, sizes={"N": 4}, variants=2, cache=False)
+    with pytest.raises(IsamError, match="'x' has M rows, which differ"):
+        fn.bind(x=np.ones((3, 4), np.float32))
+
+
+def test_a_number_of_steps_stays_open() -> None:
+    kernel = parse_kernel("""kernel walk(M, T)
+  inout h: f32[M, 4]
+  out   y: f32[M, 4]
+  in    x: f32[4]
+  in    z: f32[T, 4]
+  loop t < T
+    forall i < M, j < 4
+      h[i, j] = h[i, j] * x[j] + z[t, j]
+  forall i < M, j < 4
+    y[i, j] = h[i, j] * 2
+""")
+    fn = isam.compile_range(kernel, "M", 1, 9, sizes={}, variants=2, cache=False)
+    for _ in range(2):
+        for rows, steps in ((7, 3), (9, 2), (7, 5)):
+            judge(kernel, {"M": rows, "T": steps}, lambda given: fn(*given.values()))
+
+
+def test_functions_of_the_user_are_called_for_every_part() -> None:
+    """By Python alone, as they are more than addresses; what one raises goes through, and nothing is done twice."""
+    calls, stop = list[int](), [1 << 30]
+
+    @isam.instruction("instruction doubled(N)\n  inout y: f32[N]\n  forall i < N\n    y[i] = 2 * y[i]")
+    def doubled(y: Any) -> None:
+        calls.append(len(y))
+        if len(calls) > stop[0]:
+            raise IsamError([])
+        np.multiply(y, 2, out=y)
+
+    machine = load_system("host").extended(doubled)
+    kernel = "kernel f(M)\n  inout y: f32[M]\n  forall i < M\n    y[i] = 2 * y[i]\n"
+    fn = isam.compile_range(kernel, "M", 1, 9, on=machine, sizes={}, variants=2, require="doubled", cache=False)
+    parts = max((fn.parts(rows) for rows in range(1, 10)), key=len)
+    assert len(parts) > 1
+    y = np.ones(sum(parts), np.float32)
+    for _ in range(2):
+        fn(y)
+    assert (y == 4).all()
+    calls.clear()
+    stop[0] = 0
+    with pytest.raises(IsamError):
+        fn(y)
+    assert len(calls) == 1
+    assert (y == 4).all()
+
+
+def test_rows_that_outputs_alone_show_are_asked_for_every_time() -> None:
+    kernel = "kernel f(M, N)\n  in c: f32[N]\n  out C: f32[M, N]\n  forall i < M, j < N\n    C[i, j] = c[j] * 2\n"
+    fn = isam.compile_range(kernel, "M", 1, 12, sizes={"N": 4}, variants=3, cache=False)
+    c = np.arange(4, dtype=np.float32)
+    for rows in (11, 5, 11):
+        with pytest.raises(IsamError, match="the size M follows from no argument"):
+            fn(c)
+        assert (fn(c, C=np.zeros((rows, 4), np.float32)) == c * 2).all()
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_an_output_that_lies_on_itself_is_refused(way: float, known: bool) -> None:
+    kernel = "kernel f(M, N)\n  in x: f32[M, N]\n  out y: f32[M, N]\n  forall i < M, j < N\n    y[i, j] = x[i, j] + 1\n"
+    fn = isam.compile_range(kernel, "M", 1, 8, sizes={"N": 2}, likely={4: 100.0, 1: 50.0}, variants=2, cache=False)
+    x = np.ones((8, 2), np.float32)
+    if known:
+        fn(x)
+    out = np.lib.stride_tricks.as_strided(np.zeros(64, np.float32), (8, 2), (4, 20))
+    with pytest.raises(IsamError, match="share memory"):
+        fn(x, y=out)
+
+
+def test_one_of_two_outputs_may_be_given(way: float) -> None:
+    fn = isam.compile_range(TWO, "M", 1, 23, sizes={"N": 3}, variants=2, cache=False)
+    x, d = np.ones((19, 3), np.float32), np.zeros((19, 3), np.float32)
+    for _ in range(2):
+        s, same = fn(x, d=d)
+        assert same is d
+        assert (s == 3).all()
+        assert (d == -2).all()
+        s, same = fn(x, d=d, s=np.zeros(19, np.float32))  # in whatever order they are given
+        assert same is d
+        d[...] = 0
+
+
+FIRST = """
+import threading, sys
+import numpy as np, isam
+fn = isam.compile_range("kernel f(M, N)\\n  in x: f32[M, N]\\n  out y: f32[M, N]\\n  forall i < M, j < N\\n    "
+                        "y[i, j] = x[i, j] + 1\\n", "M", 1, 40, sizes={"N": 40}, variants=2, cache=False)
+gate, wrong = threading.Barrier(6), []
+def work(n):
+    x = np.zeros((n, 40), np.float32)
+    gate.wait()
+    for _ in range(200):
+        if not (fn(x) == 1).all():
+            wrong.append(n)
+threads = [threading.Thread(target=work, args=(n,)) for n in range(31, 37)]
+for t in threads:
+    t.start()
+for t in threads:
+    t.join()
+sys.exit(len(wrong))
+"""
+
+
+def test_the_first_calls_of_a_process_may_come_from_several_threads() -> None:
+    done = subprocess.run([sys.executable, "-c", FIRST], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_fork_waits_while_constants_are_bound(product: RangedFunction) -> None:
+    """Else the lock would stay taken in the child for ever."""
+    fn, given = fresh(product), arrays(1)
+    constants = {b.name: given.pop(b.name) for b in PRODUCT.arguments if b.role == "const"}
+    bound = fn.bind(**constants)
+    one, begun = bound.variants[1], threading.Event()
+
+    def slow(**named: Any) -> Any:
+        begun.set()
+        time.sleep(0.3)
+        return type(one).bind(one, **named)
+
+    bound.variants[1] = SimpleNamespace(bind=slow)
+    thread = threading.Thread(target=lambda: bound(*given.values()))
+    thread.start()
+    begun.wait(30)
+    child = os.fork()
+    if not child:
+        os._exit(0 if bound._lock.acquire(timeout=5) else 1)
+    thread.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def test_two_threads() -> None:
@@ -216,8 +407,9 @@ def test_mistakes_are_told_before_anything_is_written(product: RangedFunction, w
             fn(*{**given, **bad}.values(), C=out)
         assert (out == 7).all()
     shared = np.broadcast_to(np.float32(1), (23, 20))
-    for wrong, says in [(out[:-1], "must have shape"), (out.astype(np.float64), "must be float32"),
-                        (None, "not NoneType"), (shared, "read-only|share memory")]:  # fmt: skip
+    longer = np.zeros((24, 20), np.float32)
+    for wrong, says in [(out[:-1], "must have shape"), (longer, "must have shape"), (None, "not NoneType"),
+                        (out.astype(np.float64), "must be float32"), (shared, "read-only|share memory")]:  # fmt: skip
         with pytest.raises(IsamError, match=says):
             fn(*given.values(), C=wrong)
     with pytest.raises(IsamError, match="missing"):
@@ -260,7 +452,7 @@ def test_many_threads_at_once(product: RangedFunction, way: int) -> None:
 def test_nothing_is_kept_alive() -> None:
     fn = isam.compile_range(PRODUCT, "M", 1, 12, sizes=SIZES, variants=2, cache=False)
     fn(*arrays(11).values())
-    alive = weakref.ref(fn.parts.__self__.spans)
+    alive = weakref.ref(fn._spans)
     del fn
     gc.collect()
     assert alive() is None
@@ -282,6 +474,10 @@ def test_variants_are_found_again_in_the_cache(tmp_path: Any, monkeypatch: pytes
     again = isam.compile_range(PRODUCT, "M", 1, 20, sizes=SIZES, variants=3, cache=tmp_path)
     assert list(again.variants) == list(first.variants)
     assert [again.spans(n) for n in range(1, 21)] == [first.spans(n) for n in range(1, 21)]
+    for other in ({"likely": {7: 3.0}}, {"variants": 2}, {"most": 19}):
+        with pytest.raises(TypeError):  # these are asked for
+            isam.compile_range(PRODUCT, **{"size": "M", "least": 1, "most": 20, "sizes": SIZES, "variants": 3,
+                                           "cache": tmp_path, **other})  # fmt: skip
     monkeypatch.undo()
     for path in tmp_path.iterdir():
         path.write_bytes(path.read_bytes()[:-9])
@@ -296,7 +492,11 @@ def test_variants_are_found_again_in_the_cache(tmp_path: Any, monkeypatch: pytes
     ({"least": 9, "most": 8}, "9 <= M <= 8 is no range"),
     ({"least": -1}, "M = -1 is not admitted"),
     ({"most": 0, "least": 0}, "is no range"),
-    ({"most": 1 << 40}, "is no range"),
+    ({"most": 1 << 17}, "is no range of 1 to 65536 rows"),
+    ({"least": 1.5}, "two whole numbers"),
+    ({"likely": [3]}, "two whole numbers"),
+    ({"likely": {3: "often"}}, "two whole numbers"),
+    ({"variants": None}, "two whole numbers"),
     ({"sizes": {"N": 20}}, "the sizes K of"),
     ({"sizes": {**SIZES, "M": 3}}, "a number, 3, and a range"),
     ({"likely": {99: 1.0}}, "likely sizes are between 1 and 40"),
@@ -310,6 +510,38 @@ def test_mistakes_of_who_compiles(given: dict[str, Any], says: str) -> None:
         asked["sizes"] = {"M": 5, "N": 20}
     with pytest.raises(IsamError, match=says):
         isam.compile_range(PRODUCT, **asked)
+
+
+KEPT = ("[]", "[[0, 1.0], [1, 1.0]]", "[[1, -1.0]]", "[[2, 1.0]]", "[[1, 1.0], [99, 1.0]]", "7", "x")
+
+
+@pytest.mark.parametrize("times", KEPT)
+def test_what_is_kept_and_no_choice_counts_as_absent(
+    tmp_path: Any, times: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = Artifact.text
+    monkeypatch.setattr(Artifact, "text", lambda self, part: times if part == choice.VARIANTS else real(self, part))
+    first = isam.compile_range(PRODUCT, "M", 1, 20, sizes=SIZES, variants=2, cache=tmp_path)
+    again = isam.compile_range(PRODUCT, "M", 1, 20, sizes=SIZES, variants=2, cache=tmp_path)
+    assert list(again.variants) == list(first.variants)
+
+
+def test_sizes_without_a_schedule_are_no_variants(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = choice.scheduled
+
+    def refusing(job: Any) -> None:
+        if job.sizes["M"] in (4, 8) or (job.sizes["M"] == 1 and first):
+            raise Refused("infeasible", job.original, "no room")
+        real(job)
+
+    first = False
+    monkeypatch.setattr(choice, "scheduled", refusing)
+    fn = isam.compile_range(PRODUCT, "M", 1, 8, sizes=SIZES, variants=8, cache=False)
+    assert 1 in fn.variants
+    assert not {4, 8} & set(fn.variants)
+    first = True
+    with pytest.raises(Refused):
+        isam.compile_range(PRODUCT, "M", 1, 8, sizes=SIZES, cache=False)
 
 
 def test_what_is_saved_is_one_size(product: RangedFunction, tmp_path: Any) -> None:

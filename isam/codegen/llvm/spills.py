@@ -31,7 +31,7 @@ class Spills:
 
 
 def may_spill(code: bytes, architecture: str) -> bool:
-    """Whether more than two vectors may be saved: where a function's frame tells, only if there is one."""
+    """Whether more than 128 bytes of vectors may be saved: where a function's frame tells, only if there is one."""
     return any(f in code for f in FRAME.get(architecture, (b"",)))
 
 

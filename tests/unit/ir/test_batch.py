@@ -39,6 +39,9 @@ def test_rows_of_a_product() -> None:
     ("forall j < 1\n    Y[j] = x[j]", "Y[j] is the same row for all"),
     ("forall i < M, j < M\n    Y[i] max= x[j]", "'forall i < M, j < M' is no walk over M rows"),
     ("forall i < M\n    Y[i] = 0\n  forall i < M where i < M - 1\n    Y[i] = x[i]", "a condition depends on the row"),
+    ("forall i < M\n    Y[i] = 0\n  forall i < M where i < 3\n    Y[i] = x[i]", "a condition depends on the row"),
+    ("forall i < M, j < 4\n    Y[i] = 0\n  forall i < M, j < 4 where j < M\n    Y[i] max= x[i]", "a condition depends"),
+    ("forall i < M\n    Y[i] = x[i] + c[M - 1]", "c[M - 1] depends on which row it is"),
     ("s = 0\n  forall i < M\n    s += x[i]\n  forall i < M\n    Y[i] = s", "s[] brings rows together"),
     ("forall i < M\n    Y[i] = x[i] + c[i]", "c[i] depends on which row it is"),
 ])  # fmt: skip
@@ -66,6 +69,19 @@ def test_a_written_argument_without_rows_is_refused_a_temporary_is_not() -> None
 """
     assert said(text.format("out")) == ["'s' is written and has no M rows: each call would write all of it"]
     assert said(text.format("temp")) == []
+
+
+SOME = "kernel f({})\n  in x: f32[M]\n  inout s: f32[4]\n  out Y: f32[M]\n  forall i < M\n    Y[i] = x[i]\n"
+
+
+def test_what_is_updated_in_place_needs_rows_too() -> None:
+    text = SOME.format("M") + "  forall j < 4\n    s[j] += 1\n"
+    assert said(text) == ["'s' is written and has no M rows: each call would write all of it"]
+
+
+def test_sizes_that_follow_are_no_rows() -> None:
+    text = SOME.format("M, Q = M // 2").replace("inout s: f32[4]", "in s: f32[4]")
+    assert said(text) == ["the size Q follows from M"]
 
 
 def test_steps_of_a_recurrent_loop_follow_each_other() -> None:
