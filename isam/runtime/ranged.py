@@ -102,8 +102,8 @@ class RangedFunction(Compiled):
 
     def _know(self, rows: int, spans: Sequence[tuple[int, int]], sizes: Mapping[str, int]) -> None:
         """Calls with so many rows go straight to native code from now on, if they may: not where an output alone shows
-        how many rows are meant, or shapes depend on a number of steps, too."""
-        if self._first is None or len(self.signature.sizes) > 1 or len(self._native) >= KNOWN:
+        how many rows are meant."""
+        if self._first is None or len(self._native) >= KNOWN:
             return
         native = self._variant(rows) if spans == ((0, rows),) else self._made(rows, spans, sizes)
         if native is not None and self._shapes is not None:

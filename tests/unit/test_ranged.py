@@ -94,6 +94,7 @@ def test_every_size_is_right_and_again(product: RangedFunction, way: int) -> Non
     assert any(len(fn.parts(rows)) > 1 for rows in range(1, 41))
     native = [rows in fn._native for rows in range(1, 41) if len(fn.parts(rows)) > 1]
     assert all(native) if way else not any(native)
+    assert all(rows in fn._native for rows in fn.variants), "which one variant takes needs nobody else"
 
 
 def test_constants_that_are_bound_are_packed_once(product: RangedFunction, way: int) -> None:
