@@ -12,7 +12,7 @@ import pytest
 
 import isam
 import isam.proof
-from isam.approach.choice import Approach, Choice, Decision
+from isam.approach.choice import Approach, Behind, Choice, Decision, Trace
 from isam.approach.shipped.greedy import Greedy
 from isam.approach.shipped.measured import Measured
 from isam.codegen.llvm import generate, machine
@@ -262,6 +262,16 @@ def test_an_approach_that_raises_when_asked_again_is_told_so() -> None:
 
     with pytest.raises(IsamError, match="'remembering' raised ValueError at choice point 'tile': no more"):
         job(Remembering(again))
+
+
+def test_who_raises_is_told_whoever_decides_as_it_does() -> None:
+    def again(_: Any) -> Any:
+        raise ValueError("no more")
+
+    user = Remembering(again)
+    user.first = "once"
+    with pytest.raises(IsamError, match="'remembering' raised ValueError at choice point 'tile': no more"):
+        Trace(Behind(Behind(user))).answer(Choice("tile", ["a", "b"]))
 
 
 class Several(Greedy):
