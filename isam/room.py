@@ -2,8 +2,8 @@
 
 CPython (3.11 and later) keeps the frames of calls in pieces of 16 KiB and returns a piece to the system as soon as the
 last call in it ends. Where a loop happens to run at the end of a piece, every call in it asks the system for a piece
-and gives it back: a compilation that begins forty to eighty calls deep, as in notebooks and tests, took up to a sixth
-longer for that. A frame that says it needs much gets a larger piece; what is called from there finds room behind it.
+and gives it back: a compilation that begins forty to eighty calls deep, as in notebooks and tests, took longer
+for that. A frame that says it needs much gets a larger piece; what is called from there finds room behind it.
 """
 
 from __future__ import annotations

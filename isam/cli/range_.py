@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from math import exp, log
+from statistics import geometric_mean
 from typing import Annotated, Optional
 
 import typer
@@ -64,7 +64,7 @@ def range_(
         rows = list(regrets(fn, k, system, sizes, named, by, default(), **options)) if may_run(system) else [
             Regret(m, fn.parts(m), left=f"no code for '{system.name}' runs on this CPU") for m in named]  # fmt: skip
     ratios = [r.ratio for r in rows if not r.left]
-    mean = exp(sum(map(log, ratios)) / len(ratios)) if ratios else None
+    mean = geometric_mean(ratios) if ratios else None
     data = {
         "kernel": k.name, "system": system.name, "size": size, "limits": [lo, hi], "variants": list(fn.variants),
         "regrets": [{"rows": r.rows, "parts": list(r.parts), "seconds": r.seconds, "own": r.own, "ratio": r.ratio,

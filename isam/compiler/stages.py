@@ -164,7 +164,7 @@ STAGES = (
     Stage("specialise", _specialise, "before the normal form, which simplifies more when sizes are numbers"),
     Stage("normal form", _normal, "before covering: the matcher must not depend on what was typed (IR-2)"),
     Stage("cover", _cover, "before scheduling: which instructions are called decides what has to move"),
-    Stage("schedule", _schedule, "before all that checks and writes down: what has to give way later is decided here"),
+    Stage("schedule", _schedule, "before all that checks and writes down; what gives way there is made again as here"),
     Stage("prove", _prove, "on the finished schedule, before any code exists: wrong schedules are never emitted"),
     Stage("emit", _emit, "last: from a proved schedule alone; only code tells what registers do not hold"),
 )

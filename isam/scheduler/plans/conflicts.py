@@ -142,13 +142,12 @@ def conflicts(main: Nest, block: RegisterBlock, lines: int) -> float:
     stay at best; those that do not are fetched again, the cheaper the more lie together. ``lines``: of a set."""
     terms, cost, summed = prod(main.length(a) for a in main.reduced), 0.0, set(main.reduced)
     width = block.widths(main)
-    made = sum(fullest(main, u, width) for u in main.uses if u.writes)
     for u in main.uses:
         long = [{a for a in r.names if a not in main.extents or main.length(a) > 1} for r in u.index]
         slides = any(0 < len(summed & names) < len(names) for names in long)
         if slides and not u.writes and window_alone(main, u):
-            crowded = max(0.0, (fullest(main, u, width) + made) / lines - 1)
-            cost += EVICTED * crowded / sqrt(lines_together(main, u, width))
+            together = sum(fullest(main, v, width) for v in main.uses if v is u or v.writes)
+            cost += EVICTED * max(0.0, together / lines - 1) / sqrt(lines_together(main, u, width))
             continue
         over = max(0.0, crowd(main, u, width) / lines - 1)
         if u.writes or slides:
