@@ -5,7 +5,8 @@ It is written under another name and renamed, so that a reader sees all of it or
 the manifest and is checked on reading. Nothing in it is executed by reading it; there is no pickle.
 
 Parts: ``kernel.isam`` (text), ``schedule.json``, ``certificate.json``, ``trace.json``, ``object.o`` (native code),
-``functions.json`` (the instructions that the functions are which it calls).
+``functions.json`` (the instructions that the functions are which it calls). A range of batch sizes has others
+(:mod:`isam.runtime.ranged_artifact`).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from isam.diagnostics import IsamError, Loc, as_path, fail
 
 SCHEMA = "isam.artifact/1"
 LARGEST = 1 << 31  # bytes of one part
+RANGE = "range"  # stands for the back end where the parts are other artifacts: variants for a range of batch sizes
 ROLES = ("in", "const", "inout", "out")
 
 Row = tuple[int, tuple[tuple[str, int], ...]]  # an affine extent: constant, then (size, coefficient) pairs

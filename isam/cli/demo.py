@@ -65,7 +65,7 @@ def demo(on: On = "host", size: SIZE = 56, seconds: SECONDS = 1.0, as_json: AsJs
     sizes = SIZES | {"H": size, "W": size}
     with busy("compiling"):
         fn = isam.compile(text, on=on, sizes=sizes, threads=1, cache=False)
-    steps = simulated_steps(fn.artifact, fn.kernel, {}, STEPS, "a smaller image (--size)")
+    steps = simulated_steps([fn.artifact], fn.kernel, {}, STEPS, "a smaller image (--size)")
     data = arrays(sizes)
     with busy("checking against float64"):
         judged = _judge(fn.bind(w=data["w"], b=data["b"])(data["x"]), data)

@@ -27,11 +27,14 @@ def unlost() -> Iterator[None]:
     before, waiting = sys.unraisablehook, list[Timer]()
 
     def again(unraisable: Any) -> None:
-        if isinstance(unraisable.exc_value, KeyboardInterrupt):
+        if not isinstance(unraisable.exc_value, KeyboardInterrupt):
+            return before(unraisable)
+        while True:
             waiting.append(Timer(AGAIN, _thread.interrupt_main))  # raised here it would be lost as well
-            waiting[-1].start()
-        else:
-            before(unraisable)
+            try:
+                return waiting[-1].start()
+            except KeyboardInterrupt:  # so late did its thread begin: once more
+                pass
 
     sys.unraisablehook = again
     try:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -55,20 +56,23 @@ def memory() -> int:
 
 
 def simulated_steps(
-    artifact: Artifact, kernel: Kernel, sizes: Mapping[str, int], most: int, hint: str
+    called: Sequence[Artifact], kernel: Kernel, sizes: Mapping[str, int], most: int, hint: str
 ) -> int | None:
-    """Steps of a call where a simulator runs it, else None. Raises ``IsamError`` when they are more than ``most``."""
+    """Steps of a call that runs these, one after the other, where a simulator runs them, else None. Raises
+    ``IsamError`` when they are more than ``most``."""
     runners = registry.SHIPPED["isam.runners"]
-    if runners.get(artifact.backend) != runners["simulator"]:
+    if not called or any(runners.get(a.backend) != runners["simulator"] for a in called):
         return None
     from isam.schedule.serial import from_json
     from isam.schedule.steps import steps
 
-    schedule = from_json(artifact.parts["schedule.json"])
-    count = sum(steps(tree, sizes, most) for tree in (schedule.bind, schedule.call))
-    if count > most:
-        raise fail("cli-limit", f"the simulator of {schedule.system.name} would take more than {most} steps",
-                   kernel.loc, hint)  # fmt: skip
+    count, each = 0, {id(a): a for a in called}
+    for n, times in Counter(map(id, called)).items():
+        schedule = from_json(each[n].parts["schedule.json"])
+        count += times * sum(steps(tree, sizes, most) for tree in (schedule.bind, schedule.call))
+        if count > most:
+            raise fail("cli-limit", f"the simulator of {schedule.system.name} would take more than {most} steps",
+                       kernel.loc, hint)  # fmt: skip
     return count
 
 

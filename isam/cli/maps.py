@@ -33,7 +33,7 @@ READING: dict[str, tuple[Part, ...]] = {
          "offers/quicker offers/fuller offers/expanded offers/widened"),
         ("Which schedule is taken", "variants alternatives measured crowded watch"),
         ("What callers hold", "function keys report"),
-        ("Ranges of batch sizes", "ranged parts regret"),
+        ("Ranges of batch sizes", "ranged regret"),
         ("Whether it can be, and whose fault it is", "feasible own alone smallest programs"),
     ),
     "scheduler": (
@@ -94,7 +94,7 @@ READING: dict[str, tuple[Part, ...]] = {
     "cli": (
         ("How a verb is run", "app answer interrupts progress codes"),
         ("What verbs share", "options given data limits fair"),
-        ("Kernels", "check print explain map onward schedule compile run_ tune range_ verify"),
+        ("Kernels", "check print explain map onward schedule compile run_ tune range_ verify made_of"),
         ("Machines (`system/`)", "system/ system/listing system/new system/check system/trial system/show "
                                  "system/schema system/calibrate"),
         ("This installation", "doctor cache code demo contest bench"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from statistics import geometric_mean
 from typing import Annotated, Optional
 
@@ -23,6 +24,10 @@ LIKELY = Annotated[
                  "others share; may be repeated."),
 ]  # fmt: skip
 VARIANTS = Annotated[int, typer.Option("--variants", metavar="N", min=1, help="How many are compiled at most.")]
+OUT = Annotated[
+    Optional[Path],  # noqa: UP045
+    typer.Option("-o", "--output", metavar="OUT", help="Write all variants as one artifact."),
+]
 AT = Annotated[str, typer.Option("--at", metavar="N,N,...", help="Sizes that are measured; default: some of all.")]
 MEASURED = 12  # sizes, unless others are named
 FORM = re.compile(r"([A-Za-z_]\w*)=(\d{1,18}):(\d{1,18})")
@@ -35,10 +40,12 @@ WEIGHED = re.compile(r"(\d{1,18})=(\d+(?:\.\d+)?)")
     regrets="per size that was measured: rows, the variants that make them up, seconds of a call, seconds of code "
     "compiled for just that size, the best of each, their ratio, and why it was not measured, or an empty text",
     mean="the geometric mean of the ratios, null where nothing was measured", worst="the largest of them, or null",
+    output="the file written, or null",
 )  # fmt: skip
 def range_(
     kernel: Kernel, of: RANGE, on: On = "host", define: Sizes = None, likely: LIKELY = None, variants: VARIANTS = 8,
-    at: AT = "", approach: Approach = "", require: Require = None, threads: Threads = None, as_json: AsJson = False,
+    at: AT = "", output: OUT = None, approach: Approach = "", require: Require = None, threads: Threads = None,
+    as_json: AsJson = False,
 ) -> Answer:  # fmt: skip
     """Compiles a kernel for every batch size of a range, as `isam.compile_range` does, and measures what that loses.
 
@@ -59,6 +66,8 @@ def range_(
     options = {"require": tuple(require or ()), "threads": threads_on(system, threads)}
     with schedules():
         fn = ranged(k, system, size, (lo, hi), sizes, _weights(likely or []), variants, by, default(), **options)
+        if output:
+            fn.save(output)
         step = next(s.multiple_of for s in k.given if s.name == size)
         named = _numbers(at, lo, hi, step) or spread(lo, hi, step, MEASURED)
         rows = list(regrets(fn, k, system, sizes, named, by, default(), **options)) if may_run(system) else [
@@ -69,7 +78,7 @@ def range_(
         "kernel": k.name, "system": system.name, "size": size, "limits": [lo, hi], "variants": list(fn.variants),
         "regrets": [{"rows": r.rows, "parts": list(r.parts), "seconds": r.seconds, "own": r.own, "ratio": r.ratio,
                      "left": r.left} for r in rows],
-        "mean": mean, "worst": max(ratios, default=None),
+        "mean": mean, "worst": max(ratios, default=None), "output": str(output) if output else None,
     }  # fmt: skip
     head = f"{k.name} on {system.name} for {lo} <= {size} <= {hi}: variants of {_listed(fn.variants)}"
     lines = [f"  {'rows':>8} {'time':>9} {'own code':>9} {'regret':>7}  made of"]
@@ -77,6 +86,7 @@ def range_(
         times = f"{shown(r.seconds):>9} {shown(r.own):>9} {r.ratio:7.2f}" if not r.left else f"{'':27}"
         lines.append(f"  {r.rows:8} {times}  {_counted(r.parts)}{f': {r.left}' if r.left else ''}")
     said = [f"mean regret {mean:.3g}, the largest {max(ratios):.3g}"] if mean else []
+    said += [f"wrote {output}: {output.stat().st_size} bytes"] if output else []
     return Answer("\n".join([head, *lines, *said]), data)
 
 

@@ -19,7 +19,10 @@ from isam.diagnostics import Diagnostic, IsamError, Loc, fail
 from isam.tune.timing import Times, repeated, shown
 
 if TYPE_CHECKING:
+    from isam.artifact import Artifact
     from isam.ir.kernel import Kernel
+    from isam.runtime.entry import Entry
+    from isam.runtime.ranged import RangedFunction
 
 WHAT = Annotated[str, typer.Argument(metavar="KERNEL|ARTIFACT", help="FILE.isam[:NAME], -, or a compiled artifact.")]
 ON = Annotated[
@@ -75,7 +78,7 @@ def run(
         entry = _compiled(k, on or "host", approach, replay, require, threads)
         system = entry.system.name
     points = judged_points(k, limit or POINTS) if check else 0
-    steps = simulated_steps(entry.artifact, k, numbers, limit or STEPS, "smaller sizes, or --limit N")
+    steps = simulated_steps(_called(entry, numbers), k, numbers, limit or STEPS, "smaller sizes, or --limit N")
     targets = pairs(outputs, [b.name for b in k.arguments if b.role in ("out", "inout")])
     from isam.ir.data import random_arrays
 
@@ -140,10 +143,10 @@ def _compiled(k: Kernel, on: str, approach: str, replay: Path | None, require: l
         return compile(k, on=on, approach=approach or None, replay=replay, require=require or (), threads=threads)
 
 
-def _artifact(path: str, numbers: dict[str, int]) -> tuple[Kernel, Any, str]:
+def _artifact(path: str, numbers: dict[str, int]) -> tuple[Kernel, Entry | RangedFunction, str]:
     from isam.artifact import load_artifact
     from isam.ir.text import parse_kernel
-    from isam.runtime.entry import Entry
+    from isam.runtime.entry import entry_of
 
     a = load_artifact(path)
     k = parse_kernel(a.text("kernel.isam"), path)
@@ -153,7 +156,16 @@ def _artifact(path: str, numbers: dict[str, int]) -> tuple[Kernel, Any, str]:
         raise IsamError(Diagnostic("cli-size", f"the artifact is compiled for {n} = {fixed[n]}", Loc(path, 1, 1),
                                    hint=f"isam compile -D {n}={numbers[n]}") for n in other)  # fmt: skip
     k = given.sized(k, fixed | numbers, whole=True)
-    return k, Entry(a), str(a.provenance.get("system", a.backend))
+    return k, entry_of(a, Loc(path)), str(a.provenance.get("system", a.backend))
+
+
+def _called(entry: Any, numbers: Mapping[str, int]) -> list[Artifact]:
+    """What a call runs: of a range, the variants that make up the size. Raises ``IsamError`` where none do."""
+    from isam.runtime.ranged import RangedFunction
+
+    if isinstance(entry, RangedFunction):
+        return [entry.variants[rows].artifact for rows in entry.parts(numbers[entry.batch.size])]
+    return [entry.artifact]
 
 
 def _timed(k: Kernel, entry: Any, arrays: dict[str, Any], repeat: int) -> tuple[dict[str, Any], Times]:

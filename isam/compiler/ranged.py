@@ -1,19 +1,24 @@
-"""A kernel for a range of batch sizes: a few variants are compiled ahead, and every size is made of calls of them."""
+"""A kernel for a range of batch sizes: a few variants are compiled ahead, and every size is made of calls of them.
+
+Variants are chosen one after the other, each time that which lowers the mean regret most: the time over that with every
+variant there might be. The idea of variants that shapes share is DietCode's (MLSys 2022).
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import inf
 from typing import Any
 
+import numpy as np
+
 from isam.approach.choice import Approach
-from isam.artifact import Artifact, Size
+from isam.artifact import RANGE, Artifact, Size
 from isam.compiler.function import Function, check_sizes, run_time, with_constants
 from isam.compiler.job import Refused
 from isam.compiler.keys import key_of
-from isam.compiler.parts import Parts, candidates, chosen
 from isam.compiler.stages import new_job, scheduled
 from isam.compiler.watch import told
 from isam.cost.compared import seconds
@@ -23,6 +28,7 @@ from isam.ir.kernel import USUAL_TRIP, Kernel, Sym
 from isam.ir.signature import arguments_of, sizes_of
 from isam.ir.verify import require as well_formed
 from isam.runtime.cache import Cache
+from isam.runtime.dispatch import LARGEST, Dispatch
 from isam.runtime.ranged import Batch, RangedFunction
 from isam.runtime.signature import Signature
 from isam.system.graph import System
@@ -30,7 +36,7 @@ from isam.system.graph import System
 CALL = 0.3e-6  # seconds for each of several calls of variants: 0.03 us as native code, 3 us from Python (measured)
 SEVERAL = 0.1e-6  # seconds beside that where there are several (measured)
 SAMPLED = 512  # sizes of a range that stand for all of them, where none is said to be likely
-MOST = 1 << 16  # rows in steps: those of the largest range
+WORTH = 1.002  # times less regret than before, in the mean: what another variant has to give
 VARIANTS = "variants.json"
 
 
@@ -51,20 +57,20 @@ def ranged(kernel: Kernel, system: System, size: str, limits: tuple[int, int], s
     times = _kept(cache, key, base, step, hi)
     if times is None:
         may = _priced(kernel, system, known, size, candidates(base, hi, step, likely), approach, options)
-        times = chosen(Parts(may, step, hi, twice, SEVERAL), _weights(lo, hi, step, likely), most).times
+        times = chosen(Dispatch(may, step, hi, twice, SEVERAL), _weights(lo, hi, step, likely), most).times
         if cache is not None and key is not None:
             said = json.dumps(list(times.items())).encode()
-            cache.put(key, Artifact(kernel.name, "range", (), parts={VARIANTS: said}))
-    parts = Parts(times, step, hi, twice, SEVERAL)
+            cache.put(key, Artifact(kernel.name, RANGE, (), parts={VARIANTS: said}))
     made = {}
-    for n, some in enumerate(parts.times):
+    for n, some in enumerate(sorted(times)):
         function = Function(kernel, system, {**known, size: some}, approach, None, cache, **options)
         made[some] = function.specialise({})
-        told("variants compiled", n + 1, len(parts.times))
+        told("variants compiled", n + 1, len(times))
     sized = kernel.with_sizes(known)
     open_ = [Size(s.name, lo, hi, step) if s.name == size else s for s in sizes_of(sized)]
     signature = Signature(kernel.name, arguments_of(sized), open_, (), kernel.loc)
-    return RangedFunction(signature, Batch(size, rows_of(kernel, size), parts.spans, parts.seconds), made)
+    batch = Batch(size, rows_of(kernel, size), Dispatch(times, step, hi, twice, SEVERAL))
+    return RangedFunction(signature, batch, made)
 
 
 def _updated(kernel: Kernel, size: str) -> bool:
@@ -96,8 +102,8 @@ def _of_range(kernel: Kernel, size: str, limits: tuple[int, int], known: Mapping
         what = f"{size} is a number, {known[size]}, and a range"
         raise fail("range-limits", what, kernel.loc, "leave it out of the sizes")
     step = sym.multiple_of
-    if not 0 <= lo <= hi or hi < step or hi // step > MOST:
-        most_rows = f"1 to {MOST * step} rows" + (f", a multiple of {step}" if step > 1 else "")
+    if not 0 <= lo <= hi or hi < step or hi // step > LARGEST:
+        most_rows = f"1 to {LARGEST * step} rows" + (f", a multiple of {step}" if step > 1 else "")
         raise fail("range-limits", f"{lo} <= {size} <= {hi} is no range of {most_rows}", kernel.loc)
     if any(not lo <= n <= hi for n in likely) or any(not w > 0 for w in likely.values()):
         raise fail("range-limits", f"likely sizes are between {lo} and {hi}, with weights above 0: {dict(likely)}",
@@ -129,6 +135,36 @@ def _priced(kernel: Kernel, system: System, known: Mapping[str, int], size: str,
         out[m] = CALL + seconds(job.schedule, job.schedule.kernel.usual(USUAL_TRIP))
         told("sizes of variants compared", n + 1, len(rows))
     return out
+
+
+def candidates(least: int, hi: int, step: int, likely: Iterable[int]) -> list[int]:
+    """Sizes of which variants may be made: powers of two and half as much again, the ends, and what is likely."""
+    out = {least, hi, *likely}
+    n = 1
+    while n * step <= hi:
+        out |= {n * step, 3 * n * step}
+        n *= 2
+    return sorted(n for n in out if least <= n <= hi)
+
+
+def chosen(all_: Dispatch, weights: Mapping[int, float], most: int) -> Dispatch:
+    """Some of these variants, at most so many, the least among them. ``weights``: how often each size of the range is
+    met."""
+    rows = np.array([m // all_.step for m in weights])
+    weighed = np.array(list(weights.values())) / np.maximum(all_.all[rows], 1e-12)
+
+    def regret(taken: Iterable[int]) -> float:
+        return float(all_.some(taken).all[rows] @ weighed)
+
+    taken = [min(all_.times)]
+    least = regret(taken)
+    while len(taken) < most:
+        others = [(regret([*taken, p]), p) for p in all_.times if p not in taken]
+        if not others or min(others)[0] * WORTH > least:
+            break
+        least, best = min(others)
+        taken.append(best)
+    return all_.some(taken)
 
 
 def _weights(lo: int, hi: int, step: int, likely: Mapping[int, float]) -> dict[int, float]:

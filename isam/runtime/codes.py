@@ -8,7 +8,8 @@ CODES: dict[str, str] = {
     "artifact-features": "The artifact was compiled for a CPU with features that this one lacks: compile it again.",
     "artifact-part": "The artifact lacks the part that was asked for.",
     "artifact-read": "The artifact's file cannot be read.",
-    "artifact-several": "A function of open sizes was compiled for several shapes: an artifact holds the code of one.",
+    "artifact-several": "A function of open sizes was compiled for several shapes: an artifact holds the code of one, "
+    "or of a range of batch sizes (isam.compile_range).",
     "artifact-version": "The artifact was written by another version of the format.",
     "best-of": "Alternatives behind one callable are not what isam.best_of takes, or members of a group are called "
     "out of order.",

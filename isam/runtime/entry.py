@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from isam import registry
-from isam.artifact import Artifact, load_artifact
+from isam.artifact import RANGE, Artifact, load_artifact
 from isam.diagnostics import IsamError, Loc, fail
 from isam.runtime.aligned import copied
 from isam.runtime.arguments import Prepared, prepare
@@ -16,6 +16,9 @@ from isam.runtime.forks import gate
 from isam.runtime.handed import refuse_unknown
 from isam.runtime.signature import Array, Signature
 from isam.runtime.vectorcall import attach, callable_class
+
+if TYPE_CHECKING:
+    from isam.runtime.ranged import RangedFunction
 
 
 class Runner(Protocol):
@@ -103,14 +106,25 @@ def not_saved(name: str, bound: Iterable[str]) -> IsamError:
                 hint=f"save what was compiled, before bind; then isam.load(FILE).bind({constants})")  # fmt: skip
 
 
-def load(path: str | Path, functions: Mapping[str, Any] | None = None) -> Entry:
-    """The compiled kernel in ``path``, ready to be called; the compiler is not needed. ``functions``: those that it
-    calls, by the names of their instructions: what ``isam.instruction`` returned, for a C function also a ctypes
-    function or an address. Raises ``IsamError``: unreadable, damaged, of another version, not for this CPU; functions
-    that are missing, that it does not call, or that cannot be called in its place."""
+def load(path: str | Path, functions: Mapping[str, Any] | None = None) -> Entry | RangedFunction:
+    """The compiled kernel in ``path``, ready to be called, for one shape or for a range of batch sizes; the compiler is
+    not needed. ``functions``: those that it calls, by the names of their instructions: what ``isam.instruction``
+    returned, for a C function also a ctypes function or an address. Raises ``IsamError``: unreadable, damaged, of
+    another version, not for this CPU; functions that are missing, that it does not call, or that cannot be called in
+    its place."""
+    loc = Loc(str(path))
     artifact = load_artifact(path)
     if functions is not None:
-        refuse_unknown(artifact, functions, Loc(str(path)))
+        refuse_unknown(artifact, functions, loc)
+    return entry_of(artifact, loc, functions)
+
+
+def entry_of(artifact: Artifact, loc: Loc, functions: Mapping[str, Any] | None = None) -> Entry | RangedFunction:
+    """What is in an artifact, ready to be called. Raises ``IsamError`` as :func:`load` does."""
+    if artifact.backend == RANGE:
+        from isam.runtime.ranged_artifact import from_artifact
+
+        return from_artifact(artifact, loc, functions)
     entry = Entry(artifact, functions)
-    entry._loc = Loc(str(path))
+    entry._loc = loc
     return entry

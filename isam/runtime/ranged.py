@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from math import prod
+from pathlib import Path
 from typing import Any
 
 from isam.artifact import Size
 from isam.classes import dataclass
-from isam.diagnostics import Loc, fail
+from isam.diagnostics import fail
 from isam.runtime.aligned import copied
 from isam.runtime.arguments import prepare
 from isam.runtime.compiled import Compiled
+from isam.runtime.dispatch import Dispatch
 from isam.runtime.entry import Entry, not_saved
 from isam.runtime.forks import gate
 from isam.runtime.parts import Parted, link_parts
@@ -28,14 +30,12 @@ QUIET = 2e-4  # predicted seconds of a call that keeps the interpreter's lock; t
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """``size`` counts the rows of the arguments ``rows``, along their first dimension; ``spans`` says of a number of
-    rows which of them each call of a variant takes, begin and end; ``seconds`` how long all of them take by what is
-    predicted."""
+    """``size`` counts the rows of the arguments ``rows``, along their first dimension; ``dispatch`` says which of them
+    each call of a variant takes."""
 
     size: str
     rows: frozenset[str]
-    spans: Callable[[int], tuple[tuple[int, int], ...]]
-    seconds: Callable[[int], float]
+    dispatch: Dispatch
 
 
 @callable_class
@@ -51,7 +51,7 @@ class RangedFunction(Compiled):
         self.signature, self.batch, self.variants = signature, batch, dict(variants)
         self.bound = dict(bound or {})
         self.__name__, self._loc = signature.name, signature.loc
-        self._spans = lru_cache(KNOWN)(batch.spans)
+        self._spans = lru_cache(KNOWN)(batch.dispatch.spans)
         self._ready = {} if bound else dict(variants)  # with what is bound, once they are called
         self._lock = threading.Lock()
         self._shapes = attach_shapes(self)
@@ -113,7 +113,7 @@ class RangedFunction(Compiled):
     def _made(self, rows: int, spans: Sequence[tuple[int, int]], sizes: Mapping[str, int]) -> Parted | None:
         """A callable for arguments of as many rows that is native code all through; None where a call takes so long
         that others want to run meanwhile, or a variant needs more than addresses."""
-        if self._shapes is None or len(spans) > FEW or self.batch.seconds(rows) > QUIET:
+        if self._shapes is None or len(spans) > FEW or self.batch.dispatch.seconds(rows) > QUIET:
             return None
         launches = [self._launch(end - begin) for begin, end in spans]
         fixed = [replace(p, shape=self.signature.shape(p, sizes)) for p in self.signature.parameters]
@@ -152,13 +152,14 @@ class RangedFunction(Compiled):
         fixed = {n: copied(p.arrays[n], p.arrays[n].dtype) for n in constants}
         return RangedFunction(self.signature, self.batch, self.variants, {**self.bound, **fixed})
 
-    def save(self, path: Any) -> None:
-        """Raises ``IsamError``: an artifact holds one variant."""
+    def save(self, path: str | Path) -> None:
+        """Writes all variants as one artifact, which :func:`isam.load` runs without the compiler. Raises ``IsamError``
+        when constants are bound: it holds code, not what was bound."""
+        from isam.runtime.ranged_artifact import to_artifact
+
         if self.bound:
             raise not_saved(self.__name__, self.bound)
-        some = ", ".join(map(str, self.variants))
-        what = f"'{self.__name__}' is compiled for {len(self.variants)} numbers of rows ({some}), an artifact holds one"
-        raise fail("artifact-several", what, Loc(str(path)), "save isam.compile(kernel, sizes={...}), one for each")
+        to_artifact(self).save(path)
 
     @property
     def _taken(self) -> Signature:

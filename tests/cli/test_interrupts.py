@@ -4,11 +4,12 @@ import json
 import signal
 import sys
 import time
+from threading import Timer
 
 import pytest
 
 from isam.artifact import Artifact, load_artifact
-from isam.cli import answer, app, check
+from isam.cli import answer, app, check, interrupts
 
 
 @pytest.fixture(autouse=True)
@@ -81,7 +82,21 @@ def test_an_interrupted_artifact_leaves_no_file(cli, matmul, tmp_path, monkeypat
     assert json.loads(cli("run", out, "--json").out)["verdict"] == "yes"
 
 
-def test_one_that_came_as_an_object_went_at_the_very_end_is_not_lost(cli, monkeypatch):
+@pytest.mark.parametrize("slow", [False, True])
+def test_one_that_came_as_an_object_went_at_the_very_end_is_not_lost(cli, monkeypatch, slow):
+    begun = []
+
+    class Slow(Timer):
+        def start(self):
+            super().start()
+            begun.append(self)
+            if slow and len(begun) == 1:  # it comes again while this still runs
+                self.join()
+                for _ in range(10_000):
+                    pass
+
+    monkeypatch.setattr(interrupts, "Timer", Slow)
+
     class Last:
         def __del__(self):
             raise KeyboardInterrupt
@@ -94,3 +109,4 @@ def test_one_that_came_as_an_object_went_at_the_very_end_is_not_lost(cli, monkey
     monkeypatch.setattr(app, "run", run)
     ran = cli("check")
     assert (ran.code, ran.err) == (130, "interrupted\n")
+    assert len(begun) == 1 + slow

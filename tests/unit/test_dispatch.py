@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isam.compiler.parts import Parts, candidates, chosen, covers
+from isam.compiler.ranged import candidates, chosen
 from isam.diagnostics import InternalError
+from isam.runtime.dispatch import Dispatch, covers
 
 TIMES = st.dictionaries(st.integers(2, 9), st.floats(0.5, 20), max_size=3)
 
@@ -31,7 +32,7 @@ def least(times: dict[int, float], rows: int, twice: bool, several: float) -> fl
 @settings(max_examples=150, deadline=None)
 def test_the_quickest_way_is_found(more: dict[int, float], rows: int, twice: bool, several: float) -> None:
     times = {1: 1.0, **more}
-    parts = Parts(times, 1, 11, twice, several)
+    parts = Dispatch(times, 1, 11, twice, several)
     assert parts.seconds(rows) == pytest.approx(least(times, rows, twice, several))
     took = sum(times[p] for p in parts.of(rows))
     assert took + (0 if parts.of(rows) in ((rows,), ()) else several) == pytest.approx(parts.seconds(rows))
@@ -41,7 +42,7 @@ def test_the_quickest_way_is_found(more: dict[int, float], rows: int, twice: boo
 @settings(max_examples=150, deadline=None)
 def test_spans_hold_every_row(more: dict[int, float], step: int, steps: int, twice: bool) -> None:
     times = {step: 1.0, **{p * step: t for p, t in more.items()}}
-    parts = Parts(times, step, 40 * step, twice)
+    parts = Dispatch(times, step, 40 * step, twice)
     rows = steps * step
     spans = parts.spans(rows)
     met = [n for begin, end in spans for n in range(begin, end)]
@@ -52,10 +53,10 @@ def test_spans_hold_every_row(more: dict[int, float], step: int, steps: int, twi
 
 def test_rows_computed_twice_save_calls() -> None:
     times = {1: 1.0, 8: 2.0}
-    assert Parts(times, 1, 20, twice=False).of(15) == (8, 1, 1, 1, 1, 1, 1, 1)
-    assert Parts(times, 1, 20, twice=True).spans(15) == ((0, 8), (7, 15))
-    assert Parts(times, 1, 20, twice=True).of(7) == (1,) * 7, "no variant is larger than the batch"
-    assert Parts({5: 1.0, 8: 1.5}, 1, 20, twice=True).spans(11) == ((0, 8), (6, 11)), "the least need not be one row"
+    assert Dispatch(times, 1, 20, twice=False).of(15) == (8, 1, 1, 1, 1, 1, 1, 1)
+    assert Dispatch(times, 1, 20, twice=True).spans(15) == ((0, 8), (7, 15))
+    assert Dispatch(times, 1, 20, twice=True).of(7) == (1,) * 7, "no variant is larger than the batch"
+    assert Dispatch({5: 1.0, 8: 1.5}, 1, 20, twice=True).spans(11) == ((0, 8), (6, 11)), "the least need not be one row"
 
 
 @pytest.mark.parametrize(("spans", "rows", "twice", "right"), [
@@ -71,12 +72,12 @@ def test_what_covers_a_batch(spans: list[tuple[int, int]], rows: int, twice: boo
 @pytest.mark.parametrize("rows", [-1, 21, 3])
 def test_other_numbers_of_rows_are_refused(rows: int) -> None:
     with pytest.raises(InternalError, match="rows are asked for"):
-        Parts({2: 1.0}, 2, 20).of(rows)
+        Dispatch({2: 1.0}, 2, 20).of(rows)
 
 
 def test_variants_are_chosen_for_what_is_met() -> None:
     times = {n: 1 + n / 8 for n in (1, 2, 3, 4, 8, 16, 32)}
-    all_ = Parts(times, 1, 32)
+    all_ = Dispatch(times, 1, 32)
     assert list(chosen(all_, {32: 1.0}, 8).times) == [1, 32]
     assert list(chosen(all_, {32: 1.0, 3: 1.0}, 3).times) == [1, 3, 32]
     assert len(chosen(all_, dict.fromkeys(range(1, 33), 1.0), 4).times) == 4
@@ -85,7 +86,7 @@ def test_variants_are_chosen_for_what_is_met() -> None:
 
 def test_the_regret_counts_not_the_time() -> None:
     """A variant of 100 rows would save more time, one of two more of what calls take."""
-    all_ = Parts({1: 1.0, 2: 1.0, 100: 14.0}, 1, 100)
+    all_ = Dispatch({1: 1.0, 2: 1.0, 100: 14.0}, 1, 100)
     assert list(chosen(all_, {2: 4.0, 100: 1.0}, 2).times) == [1, 2]
 
 

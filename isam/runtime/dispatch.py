@@ -1,27 +1,27 @@
-"""Which sizes of a batch are compiled so that every size of a range is made of them, and of which ones it is.
+"""Of which variants every size of a range is made, and which rows each call takes.
 
 A batch of ``m`` rows is carried out as calls of variants, each for so many rows as it was compiled for: those of which
 the times add up to the least (a knapsack without limits). Where rows may be computed twice, the last call may begin
-with rows that the one before computed, too. Variants are chosen one after the other, each time that which lowers the
-mean regret most: the time over that with every variant there might be. The idea of variants that shapes share is
-DietCode's (MLSys 2022), where a decision tree dispatches to one of them; here a table does, to several.
+with rows that the one before computed, too. DietCode (MLSys 2022) dispatches to one variant by a decision tree; here a
+table does, to several.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property
+from math import inf
 from typing import Any
 
 import numpy as np
 
 from isam.diagnostics import InternalError
 
-WORTH = 1.002  # times less regret than before, in the mean: what another variant has to give
 Array = np.ndarray[Any, Any]
+LARGEST = 1 << 16  # rows in steps: those of the largest range
 
 
-class Parts:
+class Dispatch:
     """``times``: rows of each variant, and the seconds of a call; the least makes up every size that is asked for.
     ``step``: divides all of them. ``hi``: the most rows that are asked for, a multiple of it. ``twice``: rows may be
     computed twice. ``several``: seconds that it takes to call more than one variant, beside what they take."""
@@ -30,9 +30,9 @@ class Parts:
         self.times, self.step, self.hi = dict(sorted(times.items())), step, hi
         self.twice, self.several = twice, several
 
-    def some(self, rows: Iterable[int]) -> Parts:
+    def some(self, rows: Iterable[int]) -> Dispatch:
         """With these variants alone."""
-        return Parts({p: self.times[p] for p in rows}, self.step, self.hi, self.twice, self.several)
+        return Dispatch({p: self.times[p] for p in rows}, self.step, self.hi, self.twice, self.several)
 
     def of(self, rows: int) -> tuple[int, ...]:
         """The variants that make up so many rows, the largest first."""
@@ -69,6 +69,10 @@ class Parts:
         """What so many rows take."""
         return float(self.all[rows // self.step])
 
+    def reaches(self, lo: int) -> bool:
+        """Whether every size from ``lo`` on is made of these variants."""
+        return bool(np.isfinite(self.all[-(-lo // self.step) :]).all())
+
     @cached_property
     def all(self) -> Array:
         """The least seconds, by rows in steps of ``step``."""
@@ -80,6 +84,7 @@ class Parts:
             out[ends[n - 1] : ends[n]] = least[ends[n - 1] : ends[n]] + self.several
         for rows, seconds in self.times.items():
             out[rows // self.step] = min(out[rows // self.step], seconds)
+        out[1 : ends[0]] = inf
         return out
 
     @cached_property
@@ -94,6 +99,26 @@ class Parts:
             out.append(_with(out[-1], rows // self.step, seconds))
         return out
 
+    def to_json(self) -> dict[str, Any]:
+        """As :meth:`from_json` reads it."""
+        times = [[rows, seconds] for rows, seconds in self.times.items()]
+        return {"step": self.step, "hi": self.hi, "twice": self.twice, "several": self.several, "times": times}
+
+    @staticmethod
+    def from_json(said: Any) -> Dispatch:
+        """Raises ``ValueError`` where it is none: what is read may be anybody's."""
+        step, hi, twice, several, times = (said[n] for n in ("step", "hi", "twice", "several", "times"))
+        if not _whole(step, 1, 1 << 62) or not _whole(hi, step, LARGEST * step) or hi % step:
+            raise ValueError(f"{hi} rows at most, in steps of {step}")
+        if not isinstance(twice, bool) or not _seconds(several, 0.0):
+            raise ValueError(f"twice is {twice!r}, several {several!r}")
+        for rows, seconds in times:
+            if not _whole(rows, step, hi) or rows % step or not _seconds(seconds, 5e-324):
+                raise ValueError(f"{rows!r} rows in {seconds!r} s")
+        if len(dict(times)) < len(times) or not times:
+            raise ValueError("there are no variants, or two for as many rows")
+        return Dispatch(dict(times), step, hi, twice, float(several))
+
 
 def covers(spans: Iterable[tuple[int, int]], rows: int, twice: bool) -> bool:
     """Whether spans, in order, hold every row up to ``rows`` and none beyond; but for ``twice`` each of them once."""
@@ -105,6 +130,14 @@ def covers(spans: Iterable[tuple[int, int]], rows: int, twice: bool) -> bool:
     return end == rows
 
 
+def _whole(v: Any, least: int, most: int) -> bool:
+    return type(v) is int and least <= v <= most
+
+
+def _seconds(v: Any, least: float) -> bool:
+    return type(v) in (int, float) and least <= v < inf
+
+
 def _with(table: Array, rows: int, seconds: float) -> Array:
     """The least times when a variant of so many rows may be called any number of times besides."""
     turns = -(-len(table) // rows)
@@ -113,33 +146,3 @@ def _with(table: Array, rows: int, seconds: float) -> Array:
     taken = np.arange(turns)[:, None] * seconds
     least = np.minimum.accumulate(padded.reshape(turns, rows) - taken, axis=0) + taken
     return least.reshape(-1)[: len(table)]
-
-
-def chosen(all_: Parts, weights: Mapping[int, float], most: int) -> Parts:
-    """Some of these variants, at most so many, the least among them. ``weights``: how often each size of the range is
-    met."""
-    rows = np.array([m // all_.step for m in weights])
-    weighed = np.array(list(weights.values())) / np.maximum(all_.all[rows], 1e-12)
-
-    def regret(taken: Iterable[int]) -> float:
-        return float(all_.some(taken).all[rows] @ weighed)
-
-    taken = [min(all_.times)]
-    least = regret(taken)
-    while len(taken) < most:
-        others = [(regret([*taken, p]), p) for p in all_.times if p not in taken]
-        if not others or min(others)[0] * WORTH > least:
-            break
-        least, best = min(others)
-        taken.append(best)
-    return all_.some(taken)
-
-
-def candidates(least: int, hi: int, step: int, likely: Iterable[int]) -> list[int]:
-    """Sizes of which variants may be made: powers of two and half as much again, the ends, and what is likely."""
-    out = {least, hi, *likely}
-    n = 1
-    while n * step <= hi:
-        out |= {n * step, 3 * n * step}
-        n *= 2
-    return sorted(n for n in out if least <= n <= hi)
