@@ -12,6 +12,7 @@ CODES: dict[str, str] = {
     "emission-leading": "A template needs a leading dimension that holds the rows of the tile.",
     "emission-long": "A machine that runs no loops would need more commands than can be spelled out.",
     "emission-missing": "The instruction has no emission template for this code generator.",
+    "emission-open": "A machine whose code is commands as text needs all sizes, also trips of loops.",
     "emission-name": "An emission template uses a value, a type, a verb or a snippet that does not exist.",
     "emission-operand": "An emission template leaves an operand out, or asks for what the operand does not have.",
     "emission-refused": "No code can be made of an emission template: LLVM refuses it, also where the instruction is "

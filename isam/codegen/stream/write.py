@@ -2,7 +2,7 @@
 
 ``facts: {stream: {memories: {spad: {unit: 16, base: 0}}, end: [...]}}`` says how a memory is addressed (in units of so
 many bytes, from a number on) and what stands at the end. What nobody runs loops for (a unit's ``driver: expanded``) is
-spelled out.
+spelled out, and so are loops around more loops than a unit's sequencer has counters for.
 
 ``.for v 8`` to ``.end``: eight times, v counting from 0.
 
@@ -17,17 +17,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field, replace
+from math import inf
 from typing import Any
 
 from isam.classes import dataclass
 from isam.codegen.stream.template import Address, Value, filled, lines_of
 from isam.codegen.stream.waiting import Waiting
-from isam.diagnostics import fail
+from isam.diagnostics import IsamError, fail
 from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
 from isam.schedule.fills import begin
 from isam.schedule.steps import steps
-from isam.schedule.tree import Issue, Loop, Node, Operand, Place, Schedule, Seq, distinct
+from isam.schedule.tree import Issue, Loop, Node, Operand, Place, Schedule, Seq, children, distinct
+from isam.system.graph import System
 
 MOST = 2_000_000  # commands spelled out
 PEELED = 4  # iterations written apart
@@ -36,21 +38,56 @@ Held = dict[tuple[str, str, int | None, Affine], tuple[Operand, bool]]  # a plac
 
 
 def stream(schedule: Schedule, expanded: bool | None = None) -> str:
-    """The text. ``expanded``: without loops (default: as the units' driver says)."""
+    """The text. ``expanded``: without loops (default: as the units' driver says). Raises ``IsamError`` where that cannot
+    be written."""
     s = schedule.system
     units = {n.unit for t in (schedule.bind, schedule.call) for n in distinct(t) if isinstance(n, Issue)}
     if expanded is None:
         expanded = any(s.units[u].driver == "expanded" for u in units)
+    if open_ := [x.name for x in schedule.kernel.syms]:
+        what = f"commands are written for known sizes: {', '.join(open_)} of '{schedule.kernel.name}' is open"
+        raise fail("emission-open", what, schedule.kernel.loc, f"give {' and '.join(f'{n} = ...' for n in open_)}")
     if expanded and (n := steps(schedule.bind, {}, MOST) + steps(schedule.call, {}, MOST)) > MOST:
-        raise fail("emission-long", f"{n} commands or more would have to be spelled out, {MOST} is the limit")
+        raise _too_long(n)
+    depths = _Depths(s)
     facts, waits = s.facts.get("stream", {}), Waiting(schedule)
     out = [f"# {schedule.kernel.name} on {s.name}"]
     for name, tree in (("bind", schedule.bind), ("call", schedule.call)):
         if tree != Seq():
-            w = Writer(schedule, expanded, waits)
+            w = Writer(schedule, expanded, waits, depths)
             w.node(tree, {}, {}, 0)
             out += [f".{name}", *w.lines, *map(str, facts.get("end", []))]
     return "\n".join(out) + "\n"
+
+
+def _too_long(count: int) -> IsamError:
+    return fail("emission-long", f"{count} commands or more would have to be spelled out, {MOST} is the limit")
+
+
+class _Depths:
+    """How many counters loops need: one for each loop that is written as a loop, and stands in another one."""
+
+    def __init__(self, system: System):
+        self.system, self.known = system, dict[int, tuple[int, float]]()
+
+    def counted(self, loop: Loop) -> bool:
+        """Whether all units that have commands in a loop have a counter for it, beside those for the loops inside."""
+        inside, most = self._inside(loop)
+        return inside < most
+
+    def _of(self, node: Node) -> tuple[int, float]:
+        """How many counters a node needs, and how many the units in it have."""
+        if isinstance(node, Issue):
+            had = self.system.units[node.unit].counters
+            return 0, inf if had is None else had
+        if id(node) not in self.known:
+            inside, most = self._inside(node)
+            self.known[id(node)] = inside + (isinstance(node, Loop) and inside < most), most
+        return self.known[id(node)]
+
+    def _inside(self, node: Node) -> tuple[int, float]:
+        parts = [self._of(c) for c in children(node)]
+        return max((n for n, _ in parts), default=0), min((m for _, m in parts), default=inf)
 
 
 @dataclass
@@ -60,6 +97,7 @@ class Writer:
     schedule: Schedule
     expanded: bool
     waits: Waiting
+    depths: _Depths
     lines: list[str] = field(default_factory=list)
     steady: dict[object, bool] = field(default_factory=dict)  # per loop and what is held before it
 
@@ -84,7 +122,7 @@ class Writer:
     def _loop(self, loop: Loop, scope: Mapping[str, Affine], held: Held, depth: int) -> None:
         if loop.trip == 0:
             return
-        if self.expanded or loop.trip is None:
+        if self.expanded or loop.trip is None or not self.depths.counted(loop):
             self._spelled(loop, scope, held, depth)
             return
         self.node(loop.enter, scope, held, depth)
@@ -128,16 +166,12 @@ class Writer:
 
     def _tried(self, loop: Loop, scope: Mapping[str, Affine], held: Held, depth: int) -> tuple[list[str], Held]:
         """What an iteration would write, and leave."""
-        after, writer = dict(held), Writer(self.schedule, False, self.waits, steady=self.steady)
+        after, writer = dict(held), Writer(self.schedule, False, self.waits, self.depths, steady=self.steady)
         writer.node(loop.body, scope, after, depth)
         return writer.lines, after
 
     def _spelled(self, loop: Loop, scope: Mapping[str, Affine], held: Held, depth: int) -> None:
-        numbers = {n: v.const for n, v in scope.items()}
-        try:
-            values = list(loop.values(numbers))
-        except KeyError as missing:
-            raise fail("emission-name", f"a loop's bounds need {missing}, which is known at run time only") from None
+        values = list(loop.values({n: v.const for n, v in scope.items()}))
         self.node(loop.enter, scope, held, depth) if values else None
         for n, v in enumerate(values):
             peeled = loop.first if n == 0 else loop.last if n == len(values) - 1 else None
@@ -194,6 +228,8 @@ class Writer:
         return Address(p.base, whole + base)
 
     def _line(self, depth: int, text: str) -> None:
+        if len(self.lines) >= MOST:
+            raise _too_long(MOST)
         self.lines.append("  " * (depth + 1) + text)
 
 
