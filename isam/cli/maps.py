@@ -94,7 +94,7 @@ READING: dict[str, tuple[Part, ...]] = {
     "cli": (
         ("How a verb is run", "app answer interrupts progress codes"),
         ("What verbs share", "options given data limits fair"),
-        ("Kernels", "check print explain map onward schedule compile run_ tune range_ verify made_of"),
+        ("Kernels", "check print explain map onward schedule compile run_ tune range_ verify made_of emitted"),
         ("Machines (`system/`)", "system/ system/listing system/new system/check system/trial system/show "
                                  "system/schema system/calibrate"),
         ("This installation", "doctor cache code demo contest bench"),

@@ -15,7 +15,6 @@ from isam.cli.progress import counting
 if TYPE_CHECKING:
     from isam.artifact import Artifact
     from isam.ir.kernel import Kernel
-    from isam.schedule.tree import Schedule
 
 ARTIFACT = Annotated[
     str, typer.Argument(metavar="OUT", help="What isam compile or isam range wrote, or map --certify --json.")
@@ -56,6 +55,7 @@ def _again(a: Artifact, file: str, code: bool, kernel: Kernel | None = None,
     """What in an artifact for one shape does not agree, whether its code does, and for which machine it is. It is to be
     of the ``kernel`` with these ``sizes``: by default of the one in it, with the sizes of its arguments."""
     from isam.approach.choice import Trace
+    from isam.cli.emitted import compared, unlike
     from isam.cli.given import fixed_by
     from isam.diagnostics import fail
     from isam.ir.normal import normal_form
@@ -68,15 +68,17 @@ def _again(a: Artifact, file: str, code: bool, kernel: Kernel | None = None,
     schedule = from_json(a.text("schedule.json"), f"{file}/schedule.json")
     if "trace.json" in a.parts:
         Trace.reading(a.text("trace.json"), f"{file}/trace.json")
-    violations = [str(v) for v in against(a.parts["certificate.json"], schedule)]
+    violations = [str(v) for v in against(a.parts["certificate.json"], schedule)] or unlike(a, schedule)
+    if violations:
+        return violations, "not compared", schedule.system.name
     own = kernel or parse_kernel(a.text("kernel.isam"), f"{file}/kernel.isam")
     meant = normal_form(own.with_sizes(fixed_by(own, a) if sizes is None else sizes))
     if str(meant) != str(schedule.cover.original):
-        violations.append("the kernel in the artifact is not the one that the schedule is for")
-    same = _code(a, schedule) if code and not violations else "not compared"
-    if same == "other":
-        violations.append("the code is not what the schedule gives")
-    return violations, same, schedule.system.name
+        violations = ["the kernel in the artifact is not the one that the schedule is for"]
+    elif code:
+        same, violations = compared(a, schedule)
+        return violations, same, schedule.system.name
+    return violations, "not compared", schedule.system.name
 
 
 def _range(file: str, a: Artifact, code: bool) -> Answer:
@@ -114,7 +116,7 @@ def _mapping(path: str) -> Answer:
         found = data.get("certificates", [data])
         if not isinstance(found, list):
             raise ValueError("'certificates' is not a list")
-    except (OSError, ValueError, AttributeError) as e:
+    except (OSError, ValueError, AttributeError, RecursionError) as e:
         raise fail("artifact-part", f"{path} is no certificate: {e}") from None
     violations = [f"certificate {n}: {why}" for n, c in enumerate(found, 1) for why in refusals(c)]
     if not found:
@@ -128,18 +130,3 @@ def _mapping(path: str) -> Answer:
 
 def _obligations(certificate: str) -> list[dict[str, object]]:
     return [{"number": o["number"], "statement": o["statement"]} for o in json.loads(certificate)["obligations"]]
-
-
-def _code(a: Artifact, schedule: Schedule) -> str:
-    """``same`` or ``other``; ``not compared`` where this machine or this version cannot make that code."""
-    from isam import registry
-    from isam.diagnostics import IsamError
-
-    try:
-        again = registry.load("isam.backends", a.backend)(schedule)
-    except IsamError:
-        return "not compared"
-    if again.needs != a.needs or again.provenance != a.provenance:
-        return "not compared"
-    same = again.parts.get("object.o") == a.parts.get("object.o")
-    return "same" if same and (again.entry, again.bind, again.workspace) == (a.entry, a.bind, a.workspace) else "other"

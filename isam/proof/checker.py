@@ -14,13 +14,12 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from isam.diagnostics import IsamError
 from isam.ir.kernel import Kernel
 from isam.ir.mapping import Mapping as Mapped
 from isam.proof.calls import lacking
 from isam.proof.carried import Part, Unfit, carried
 from isam.proof.equivalence import Equivalence
-from isam.proof.violation import OBLIGATIONS
+from isam.proof.violation import NONSENSE, OBLIGATIONS
 
 SCHEMA = "isam.mapping-certificate/2"
 FIELDS = {"schema", "kernel", "chain", "mappings", "carried", "holds", "numerics", "obligations", "seal"}
@@ -33,7 +32,7 @@ def refusals(certificate: str | bytes | Mapping[str, Any]) -> list[str]:
     try:
         data = json.loads(certificate) if isinstance(certificate, (str, bytes)) else json.loads(json.dumps(certificate))
         return list(_refusals(data))
-    except (IsamError, KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError) as e:
+    except NONSENSE as e:
         return [f"this is no certificate: {type(e).__name__}: {e}"]
 
 

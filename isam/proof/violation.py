@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import field
 
 from isam.classes import dataclass
+from isam.diagnostics import IsamError
 from isam.schedule.tree import Issue, Operand
 
 OBLIGATIONS: dict[int, str] = {
@@ -22,6 +23,9 @@ OBLIGATIONS: dict[int, str] = {
     10: "moves on existing edges by allowed issuers; a unit runs only what it exposes",
     11: "the state at the end of a loop's body is that at its begin; small trips are covered",
 }
+# What looking at a document that nobody made may raise: values that are well-formed, and make no sense together.
+NONSENSE = (IsamError, LookupError, ValueError, TypeError, AttributeError, ArithmeticError, AssertionError,
+            RuntimeError, StopIteration)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+import json
+from dataclasses import replace
+
 import pytest
 
 import isam
+from isam.artifact import Size, load_artifact
 from isam.schedule import SCHEMA
 from tests.cli.conftest import SMALL
 
@@ -30,10 +35,6 @@ def test_verify_accepts_what_python_saved(cli, matmul, tmp_path):
 
 
 def test_verify_refuses_forgeries(cli, matmul, tmp_path):
-    from dataclasses import replace
-
-    from isam.artifact import load_artifact
-
     out, other = tmp_path / "a", tmp_path / "other"
     assert cli("compile", matmul, *SMALL, "-o", out).code == 0
     assert cli("compile", matmul, "-D", "M=5,N=18,K=4", "-o", other).code == 0
@@ -52,11 +53,99 @@ def test_verify_refuses_forgeries(cli, matmul, tmp_path):
         assert cli("verify", out).out.startswith(f"{out}: refused"), name
 
 
+SAID = {
+    "arguments exchanged": lambda a: {"arguments": a.arguments[::-1]},
+    "an argument of another name": lambda a: {"arguments": (replace(a.arguments[0], name="Q"), *a.arguments[1:])},
+    "a shorter argument": lambda a: {"arguments": (replace(a.arguments[0], shape=((1, ()),) * 2), *a.arguments[1:])},
+    "another type": lambda a: {"arguments": (replace(a.arguments[0], dtype="f64"), *a.arguments[1:])},
+    "an output that is read": lambda a: {"arguments": (*a.arguments[:-1], replace(a.arguments[-1], role="in"))},
+    "a size": lambda a: {"sizes": (Size("M"),)},
+    "fewer needs": lambda a: {"needs": a.needs[1:]},
+    "functions": lambda a: {"externals": (("a", "c:f/1"),)},
+    "more workspace": lambda a: {"workspace": a.workspace + 64},
+    "more bound": lambda a: {"workspace": a.workspace + 64, "bound": a.bound + 64},
+    "another name": lambda a: {"name": "other"},
+    "another entry": lambda a: {"entry": "other"},
+    "another back end": lambda a: {"backend": "stream"},
+    "other points": lambda a: {"points": 1},
+    "another machine": lambda a: {"provenance": {**a.provenance, "system": "other"}},
+    "something noted": lambda a: {"provenance": {**a.provenance, "note": 1}},
+    "another LLVM": lambda a: {"provenance": {**a.provenance, "llvm": "0.1"}},
+    "another version": lambda a: {"provenance": {**a.provenance, "isam": "0.0.1"}},
+    "a part more": lambda a: {"parts": {**a.parts, "more": b""}},
+    "no code": lambda a: {"parts": {n: p for n, p in a.parts.items() if n != "object.o"}},
+    "other sizes": lambda a: {"given": (("M", 41),)},
+}
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    from tests.corpus import CASES
+
+    path = tmp_path_factory.mktemp("verify") / "matmul"
+    isam.compile(CASES["matmul"].load(), sizes={"M": 5, "N": 6, "K": 7}, cache=False).save(path)
+    return path
+
+
+@pytest.mark.parametrize("forge", SAID.values(), ids=SAID.keys())
+def test_what_an_artifact_says_of_itself_is_what_the_schedule_gives(cli, saved, tmp_path, forge):
+    """Else it may read and write beyond arrays, or run where the CPU lacks what it needs."""
+    a = load_artifact(saved)
+    replace(a, **forge(a)).save(tmp_path / "forged")
+    ran = cli("verify", tmp_path / "forged")
+    assert ran.code == 1, ran.out + ran.err
+    assert "refused" in ran.out
+
+
+def test_code_of_another_kernel_is_refused_whatever_is_noted_beside_it(cli, saved, tmp_path):
+    a = load_artifact(saved)
+    other = isam.compile("kernel d(N)\n  in x: f32[N]\n  out y: f32[N]\n  forall i < N\n    y[i] = x[i]",
+                         sizes={"N": 4}, cache=False).artifact  # fmt: skip
+    for noted in ({}, {"note": 1}, {"llvm": "0.1"}):
+        code = {**a.parts, "object.o": other.parts["object.o"]}
+        replace(a, parts=code, provenance={**a.provenance, **noted}).save(tmp_path / "forged")
+        assert cli("verify", tmp_path / "forged").code == 1
+    assert cli("verify", tmp_path / "forged", "--no-code").code == 0  # which says so
+    assert "code: not compared" in cli("verify", tmp_path / "forged", "--no-code").out
+
+
+def test_schedules_that_make_no_sense_are_refused(cli, saved, tmp_path):
+    """Entries of its document, well-formed by themselves, changed one by one."""
+    a = load_artifact(saved)
+    document = json.loads(a.parts["schedule.json"])
+    places = list(_places(document))
+    for place in places[:: max(1, len(places) // 60)]:
+        forged = copy.deepcopy(document)
+        *way, last = place
+        at = forged
+        for step in way:
+            at = at[step]
+        at[last] = 65 if isinstance(at[last], int) else "q" if isinstance(at[last], str) else at[last]
+        if forged != document:
+            parts = {**a.parts, "schedule.json": json.dumps(forged).encode()}
+            replace(a, parts=parts).save(tmp_path / "forged")
+            ran = cli("verify", tmp_path / "forged")
+            assert ran.code in (1, 2), (place, ran.out, ran.err)
+
+
+def _places(value, way=()):
+    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for n, v in parts:
+        yield from _places(v, (*way, n))
+    if not isinstance(value, dict | list) and way:
+        yield way
+
+
+def test_documents_nested_too_deeply_are_told(cli, tmp_path):
+    deep = tmp_path / "deep.json"
+    deep.write_text("[" * 100_000)
+    ran = cli("verify", deep)
+    assert ran.code == 2
+    assert "is no certificate" in ran.err
+
+
 def test_calls_that_wait_for_nobody_are_refused(cli, matmul, tmp_path):
     """Also with a certificate that somebody has made for them without looking at their waits."""
-    from dataclasses import replace
-
-    from isam.artifact import load_artifact
     from isam.proof.certificate import ProofError, examine, prove
     from isam.schedule.serial import from_json, to_json
     from isam.schedule.tree import Issue, Node, mapped
@@ -92,10 +181,6 @@ def test_calls_that_wait_for_nobody_are_refused(cli, matmul, tmp_path):
 ])  # fmt: skip
 def test_verify_names_the_part_that_is_damaged(cli, matmul, tmp_path, part, text, said):
     """Also where the manifest has the hashes of what is there."""
-    from dataclasses import replace
-
-    from isam.artifact import load_artifact
-
     out = tmp_path / "a"
     assert cli("compile", matmul, *SMALL, "-o", out).code == 0
     a = load_artifact(out)

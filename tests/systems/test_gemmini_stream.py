@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
 
 import isam
 from benchmarks.gemmini import CONVOLUTION, LAYERS, PRODUCT, by_hand, convolved, scheduled
-from isam.codegen.stream import judge, stream
+from isam.codegen.stream import judge, stream, write
 from isam.diagnostics import IsamError
 from isam.ir.kernel import Kernel
 from isam.ir.text import parse
@@ -106,6 +108,95 @@ def test_loops_and_no_loops_are_the_same_commands() -> None:
         schedule = made(PRODUCT, *zip("MNK", size, strict=True))
         looped, spelled = (list(commands(stream(schedule, e))) for e in (False, True))
         assert looped == spelled
+
+
+def depth(text: str) -> int:
+    """Loops in each other."""
+    most = now = 0
+    for line in map(str.strip, text.splitlines()):
+        now += line.startswith(".for") - (line == ".end")
+        most = max(most, now)
+    return most
+
+
+@pytest.mark.parametrize("size", [(48, 40, 72), (130, 16, 16), (64, 128, 64)])
+def test_loops_that_no_counter_is_left_for_are_spelled_out(size: tuple[int, int, int]) -> None:
+    schedule = made(PRODUCT, *zip("MNK", size, strict=True))
+    free = stream(schedule)
+    for count in range(depth(free) + 2):
+        units = {n: replace(u, driver="sequencer", counters=count) for n, u in schedule.system.units.items()}
+        text = stream(replace(schedule, system=replace(schedule.system, units=units)))
+        assert depth(text) == min(count, depth(free))
+        assert list(commands(text)) == list(commands(free))
+        assert (text == free) == (count >= depth(free))
+
+
+def test_units_with_fewer_counters_have_fewer_loops_around_them() -> None:
+    """Of two units in a row the loop around both is spelled out as soon as one of them lacks a counter."""
+    machine = COUNTED.format(add="counters: 1", ld="counters: 2")
+    text = compiled(machine, COUNTED_KERNEL, S=3, T=5).artifact.text("stream.s")
+    assert depth(text) == 1
+    machine = COUNTED.format(add="counters: 2", ld="counters: 2")
+    assert depth(compiled(machine, COUNTED_KERNEL, S=3, T=5).artifact.text("stream.s")) == 2
+
+
+def test_open_sizes_and_streams_too_long_are_refused_at_their_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    for driver in ("driver: host", "driver: expanded", "driver: sequencer, counters: 1"):
+        machine = COUNTED.replace("driver: sequencer, {add}", driver).format(ld="counters: 2")
+        with pytest.raises(IsamError) as e:
+            compiled(machine, "kernel scan(T)\n  in x: f32[T, 16]\n  inout u: f32[16]\n  loop t < T\n"
+                              "    forall j < 16\n      u[j] = u[j] + x[t, j]\n")  # fmt: skip
+        assert [(d.code, d.loc.line) for d in e.value.diagnostics] == [("emission-open", 1)]
+    monkeypatch.setattr(write, "MOST", 100)
+    with pytest.raises(IsamError, match="100 is the limit"):
+        compiled(COUNTED.format(add="counters: 1", ld="counters: 1"), COUNTED_KERNEL, S=40, T=5)
+    assert compiled(COUNTED.format(add="counters: 2", ld="counters: 2"), COUNTED_KERNEL, S=40, T=5)
+
+
+def compiled(machine: str, kernel: str, **sizes: int) -> Any:
+    return isam.compile(kernel, on=parse_system(machine), sizes=sizes, cache=False)
+
+
+COUNTED_KERNEL = """kernel two(S, T)
+  in x: f32[S, T, 16]
+  inout u: f32[16]
+  loop s < S
+    loop t < T
+      forall j < 16
+        u[j] = u[j] + x[s, t, j]
+"""
+COUNTED = """isam: 1
+system: counted
+backend: stream
+facts: {{stream: {{memories: {{r: {{unit: 64}}}}}}}}
+memories:
+  dram: {{kind: managed, capacity: 1 MiB, home: true}}
+  r:    {{kind: managed, cells: 4, cell: 64 B}}
+units:
+  u: {{runs: [add], clock: 1 GHz, driver: sequencer, {add}, hazards: resolved}}
+  w: {{runs: [ld], clock: 1 GHz, driver: sequencer, {ld}, hazards: resolved}}
+moves:
+  - {{from: dram, to: r, by: ld, issuer: w, both_ways: true}}
+instructions:
+  add:
+    body: |
+      instruction add(N <= 16)
+        in  A: f32[N]
+        in  B: f32[N]
+        out D: f32[N]
+        forall j < N
+          D[j] = A[j] + B[j]
+    homes: [r]
+    emission: {{stream: "add {{A}}, {{B}}, {{D}}, {{N}}"}}
+  ld:
+    body: |
+      instruction ld(N <= 16)
+        in  S: f32[N]
+        out D: f32[N]
+        forall j < N
+          D[j] = S[j]
+    emission: {{stream: "ld {{S}}, {{D}}, {{N}}"}}
+"""
 
 
 def test_the_stream_of_a_large_product_has_the_commands_of_the_best_by_hand() -> None:

@@ -38,8 +38,8 @@ Held = dict[tuple[str, str, int | None, Affine], tuple[Operand, bool]]  # a plac
 
 
 def stream(schedule: Schedule, expanded: bool | None = None) -> str:
-    """The text. ``expanded``: without loops (default: as the units' driver says). Raises ``IsamError`` where that cannot
-    be written."""
+    """The text. ``expanded``: without loops (default: as the units' driver says). Raises ``IsamError`` where that
+    cannot be written."""
     s = schedule.system
     units = {n.unit for t in (schedule.bind, schedule.call) for n in distinct(t) if isinstance(n, Issue)}
     if expanded is None:

@@ -228,6 +228,29 @@ def test_no_certificate_at_all(text):
 
 
 # forged mappings ------------------------------------------------------------------------------------------------------
+def places(value, way=()):
+    for n, v in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        yield from places(v, (*way, n))
+    if isinstance(value, int | str):
+        yield way
+
+
+@pytest.mark.parametrize("to", [0, 7, "x"])
+def test_documents_of_which_one_entry_is_another_are_refused_without_a_fault(to):
+    """A coefficient of nothing, a size of another name, and the like, with a seal that fits."""
+    data = genuine("matmul")
+    every = [w for w in places(data) if w != ("seal",)]
+    for way in every[:: max(1, len(every) // 80)]:
+        changed = copy.deepcopy(data)
+        at = changed
+        for step in way[:-1]:
+            at = at[step]
+        if type(at[way[-1]]) is type(to) and at[way[-1]] != to:
+            at[way[-1]] = to
+            changed["seal"] = sealed({k: v for k, v in changed.items() if k != "seal"})
+            assert refusals(changed), way
+
+
 def altered(change):
     """The cover of matmul with the mapping of its product changed."""
     c = cover("matmul")
