@@ -294,7 +294,7 @@ class Trace:
             return self.approach.decide(choice)
         except IsamError:
             raise
-        except Exception as e:
+        except (Exception, SystemExit) as e:
             who = self.approach
             while isinstance(who, Behind):
                 who = who.base

@@ -178,7 +178,8 @@ QUESTIONS: tuple[Question, ...] = (
         "device",
         "which unit issues a call, or a move along an edge that several serve",
         ("builtins.str",),
-        {"instruction": "its name", "wrote": "those of the units whose stream made operands of it"},
+        {"instruction": "its name", "tiles": "of its operands, printed",
+         "wrote": "those of the units whose stream made operands of it"},
         "seconds until it would be done, from the begin of the present list of steps",
         "Names of units. Asked where several run the instruction, or issue a move along the same edge; of a step of a "
         "cluster its first member.",

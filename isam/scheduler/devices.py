@@ -56,19 +56,20 @@ class Devices:
             first = [s[0] for s in able] if len(calls) > 1 else [u for s in able for u in s]
             done, ready = [self._times(calls, u)[1] for u in first], self._run.ready
             made = {ready[t][1] for c in calls for t in c[3] if t in ready}
-            context = {"instruction": name, "wrote": [u for u in first if self._stream(u) in made]}
+            wrote = [u for u in first if self._stream(u) in made]
+            context = {"instruction": name, "tiles": [str(t) for c in calls for t in c[3]], "wrote": wrote}
             taken = self.trace.choose(Choice("device", first, context, done))
             units = next(s for s in able if taken in s) if len(calls) > 1 else (taken,)
         if not self._alone:
             self._note(calls, units[0])
         return list(units[: len(calls)])
 
-    def mover(self, able: Sequence[Move], size: int) -> int:
-        """Which of several moves along an edge, alike but for who issues them, is made with so many bytes."""
+    def mover(self, able: Sequence[Move], size: int, tile: Tile) -> int:
+        """Which of several moves along an edge, alike but for who issues them, is made with so many bytes of a tile."""
         free = self._run.free
         done = [free.get(m.issuer, 0.0) + keeps(self.system, m, size) for m in able]
         names = [m.issuer for m in able]
-        context = {"instruction": able[0].by, "wrote": []}
+        context = {"instruction": able[0].by, "tiles": [str(tile)], "wrote": []}
         at = names.index(self.trace.choose(Choice("device", names, context, done)))
         free[names[at]] = done[at]
         return at

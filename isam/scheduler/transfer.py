@@ -177,7 +177,7 @@ class Transfer(Hops):
         if len(alike) == 1:
             return c
         size = prod(tile.shape) * size_of(self.dtype)
-        return alike[self.data.devices.mover([a.move for a in alike], size)]
+        return alike[self.data.devices.mover([a.move for a in alike], size, tile)]
 
 
 def loop(var: str, lo: Affine, hi: Affine, step: int, body: list[Node], axis: str) -> Loop:

@@ -285,12 +285,15 @@ def test_our_own_faults_print_the_kernel(monkeypatch):
     assert "M=2, N=2, K=2" in str(e.value)
 
 
-def test_what_an_approach_raises_is_its_fault():
+@pytest.mark.parametrize("raised", [KeyError, SystemExit])
+def test_what_an_approach_raises_is_its_fault(raised):
+    """Also what would end the process, with nothing said."""
+
     class Broken(Approach):
         def tile(self, choice):
-            raise KeyError("inside")
+            raise raised(0)
 
-    with pytest.raises(IsamError, match=r"approach-raises\]: the Approach Broken .* raised KeyError at .* 'tile'") as e:
+    with pytest.raises(IsamError, match=rf"-raises\]: the Approach Broken.* raised {raised.__name__} at .* 'tile'") as e:
         isam.compile(MATMUL, approach=Broken, sizes={"M": 2, "N": 2, "K": 2}, **TOY)
     (d,) = e.value.diagnostics
     assert (d.loc.file, d.loc.line) == (__file__, Broken.tile.__code__.co_firstlineno + 1)  # the line that raised

@@ -40,6 +40,59 @@ def test_a_step_in_a_register_file_leads_back_to_its_placement():
     assert all(own & set(d.context["tiles"]) for d in placed)
 
 
+def behind(s, *points):
+    """Per step, which decisions at these points are behind it."""
+    return [(i, [d for d in decisions_behind(s, i) if d.point in points]) for i in steps(s)]
+
+
+def test_who_issues_a_step_is_a_decision_behind_it():
+    toy = load_system("toy")
+    twin = replace(toy, units={**toy.units, "mm1": replace(toy.units["mm"], name="mm1")})
+    s = run_stages(new_job(parse_kernel(TEXT), twin, {"M": 8, "N": 8, "K": 8}, None), "schedule").schedule
+    asked = [d for d in s.trace.decisions if d.point == "device"]
+    led = [(i, d) for i, some in behind(s, "device") for d in some]
+    assert asked
+    assert {id(d) for _, d in led} == set(map(id, asked))
+    for i, d in led:
+        assert d.context["instruction"] == i.instruction
+        assert set(d.context["tiles"]) & {str(o.tile) for o in i.operands}
+    alone = [[d.label for d in some] for i, some in behind(s, "device") if len(some) == 1 and i.unit != some[0].label]
+    assert not alone, "with one decision behind it, a step is on the unit that was chosen"
+
+
+def test_how_much_a_call_takes_is_behind_the_calls_of_its_nest_alone():
+    s = made(TEXT, "toy", M=16, N=16, K=16)
+    n = next(i.nest for i in steps(s) if i.nest is not None)
+    asked = replace(s.trace.decisions[0], point="tail", context={"nest": n, "instruction": "x"})
+    for i in steps(s):
+        told = replace(s, trace=Trace(Approach()))
+        told.trace.decisions = [asked]
+        assert (decisions_behind(told, i) == [asked]) == (i.nest == n)
+
+
+@pytest.mark.parametrize("point", ["search", "kernel", "variant", "serpentine"])
+def test_what_is_decided_of_all_is_behind_every_step(point):
+    s = made(TEXT, "toy", M=8, N=8, K=8)
+    asked = replace(s.trace.decisions[0], point=point, context={"loop": "i"})
+    told = replace(s, trace=Trace(Approach()))
+    told.trace.decisions = [asked]
+    assert all(decisions_behind(told, i) == [asked] for i in steps(s))
+
+
+def test_ways_and_rooms_are_behind_what_goes_there():
+    s = made(TEXT, "toy", M=8, N=8, K=8)
+    base = s.trace.decisions[0]
+    brought = next(i for i in steps(s) if i.is_move)
+    ends = [o.place.memory for o in brought.operands]
+    way = replace(base, point="route", label=f"{ends[0]} -> {ends[1]}", context={"dtype": "f32"})
+    other = replace(way, label=f"{ends[0]} -> elsewhere")
+    room = replace(base, point="pack", context={"memory": ends[1], "loops": []})
+    away = replace(room, context={"memory": "elsewhere", "loops": []})
+    told = replace(s, trace=Trace(Approach()))
+    told.trace.decisions = [way, other, room, away]
+    assert decisions_behind(told, brought) == [way, room]
+
+
 def test_traces_differ_where_approaches_do():
     greedy, first = made(TEXT, "toy", M=9, N=9, K=9).trace, made(TEXT, "toy", Approach(), M=9, N=9, K=9).trace
     assert greedy.diff(greedy) == []
