@@ -71,10 +71,11 @@ def raised(e: BaseException) -> str:
 
 
 def close(a: Any, b: Any) -> bool:
-    """Whether results are those of the same computation, rounding aside: floats differ by less than the root of their
-    precision, of the largest one. It finds what computes something else, not what is less exact."""
+    """Whether results are those of the same computation, rounding aside: of the same types, and floats differ by less
+    than the root of their precision, of the largest one. It finds what computes something else, not what is less
+    exact."""
     if isinstance(a, tuple | list) or isinstance(b, tuple | list):
-        lists = isinstance(a, tuple | list) and isinstance(b, tuple | list)
+        lists = isinstance(b, tuple if isinstance(a, tuple) else list) and isinstance(a, tuple | list)
         return lists and len(a) == len(b) and all(map(close, a, b))
     if isinstance(a, dict) or isinstance(b, dict):
         dicts = isinstance(a, dict) and isinstance(b, dict)
@@ -82,7 +83,8 @@ def close(a: Any, b: Any) -> bool:
     if a is None or b is None:
         return a is b
     x, y = np.asarray(a), np.asarray(b)
-    if x.shape != y.shape or x.dtype.kind != y.dtype.kind:
+    typed = isinstance(a, np.ndarray | np.generic) and isinstance(b, np.ndarray | np.generic)
+    if x.shape != y.shape or (x.dtype != y.dtype if typed else x.dtype.kind != y.dtype.kind):
         return False
     if x.dtype.kind in "iubSUO" or not x.size:
         return bool(np.array_equal(x, y))

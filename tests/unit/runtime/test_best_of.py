@@ -532,7 +532,9 @@ def test_sizes_of_calls():
 
 @pytest.mark.parametrize(("a", "b", "same"), [
     (1.0, 1.0 + 1e-9, True), (1.0, 1.0 + 1e-6, False), (3, 3, True), (3, 4, False), (None, None, True),
-    (None, 0, False), ((1.0, 2.0), [1.0, 2.0], True), ((1.0, 2.0), (1.0,), False), ("a", "a", True),
+    (None, 0, False), ((1.0, 2.0), [1.0, 2.0], False), ([1.0, 2.0], (1.0, 2.0), False), ([1.0], [1.0], True),
+        (X, X.astype(np.float64), False), (np.float64(1), 1.0, True),
+    (np.float64(1), np.float32(1), False), ((1.0, 2.0), (1.0,), False), ("a", "a", True),
     ("a", "b", False), (True, True, True),
     (np.array([np.nan, 1.0]), np.array([np.nan, 1.0]), True), (np.array([np.inf]), np.array([-np.inf]), False),
     (np.array([1e8, 1.0]), np.array([1e8, 1.5]), True), (np.zeros(0), np.zeros(0), True), (1j, 1j + 1e-9, True),
