@@ -301,7 +301,18 @@ class Strips(Blocks):
             self.loop(axis, (Bound(start),), (Bound(end),), step, start, bounds, body)
 
     def _box(self, x: Affine, n: int, y: Affine, length: int) -> None:
-        if n > 0 and length > 0:
+        """A box: along an axis that an instance has no loop for in the plan, made for a block, block by block."""
+        size, one, other = self.domain.largest(), self.domain.x, self.domain.y
+        looped = self.walk.plan.looped
+        if n > size and one not in looped:
+            whole = n // size * size
+            self._loop(one, x, x + whole, size, lambda var: self._box(var, size, y, length))
+            self._box(x + whole, n - whole, y, length)
+        elif length > size and other not in looped:
+            whole = length // size * size
+            self._loop(other, y, y + whole, size, lambda var: self._box(x, n, var, size))
+            self._box(x, n, y + whole, length - whole)
+        elif n > 0 and length > 0:
             at = {self.domain.x: (x, n, x), self.domain.y: (y, length, y)}
             self.box(at, small=min(n, length) == 1)
 

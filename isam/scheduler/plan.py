@@ -225,6 +225,11 @@ class Plan:
         """Axes whose blocks are dealt to instances, the size of a block, and how."""
         return tuple((a, n, d) for (a, n), d in zip(self.order[self.outer : self.inner], self.deals, strict=True))
 
+    @cached_property
+    def looped(self) -> frozenset[str]:
+        """Axes along which one instance goes in a loop, however long they are."""
+        return frozenset(a for n, (a, _) in enumerate(self.order) if not self.outer <= n < self.inner)
+
     def parts(self, axis: str, length: int, block: int) -> tuple[Segment, ...]:
         """How a length of an axis is cut into blocks."""
         return self.group.parts(axis, length, block, self.even)

@@ -241,6 +241,23 @@ def test_random_lines_are_right_and_proved(seed: int) -> None:
         judge(kernel, sizes, job, seed)
 
 
+@pytest.mark.parametrize("on", ["toy", "host-generic", "casestudy"])
+@pytest.mark.parametrize(("where", "axis", "sizes"), [
+    ("k <= i", "N", {"M": 8, "K": 32}), ("i <= k", "K", {"M": 8, "N": 32}), ("j <= i", "N", {"M": 32, "K": 4}),
+    ("i <= j, j <= i + {0}", "W", {"M": 2048, "N": 48, "K": 4}),
+])  # fmt: skip
+def test_schedules_are_as_long_however_far_domains_reach(where: str, axis: str, sizes: dict[str, int], on: str) -> None:
+    """Also where the block that a plan is made for has no loop along the axis, or one that is dealt out (SCH-10)."""
+    counts = []
+    for n in (256, 1024):
+        text = PRODUCT.format(where=f" where {where.format(n)}", permits="reassociate, contract")
+        given = sizes if axis == "W" else {**sizes, axis: n}
+        job = run_stages(new_job(parse_kernel(text), simulated(on), given, None, check=False), "schedule")
+        assert job.schedule is not None
+        counts.append(sum(isinstance(n, Issue) for n in distinct(job.schedule.call)))
+    assert counts[1] < 1.4 * counts[0]
+
+
 def test_half_of_a_product_takes_about_half_the_time() -> None:
     sizes, seconds = {"N": 256, "M": 256, "K": 256}, []
     for where in ("", " where j <= i"):
