@@ -4,6 +4,7 @@ is wanted at a time that it comes late, or so little that no stream gets under w
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from heapq import heappush, heappushpop
@@ -18,7 +19,7 @@ from isam.scheduler.plans.register import RegisterBlock, axes_of, operand_memori
 from isam.scheduler.plans.request import Request
 from isam.scheduler.plans.sets import crowd, fullest, values_of
 from isam.scheduler.plans.traffic import call_rate, reads, vector_axes, volume
-from isam.system.hierarchy import HIDDEN, SHARE, levels, slow
+from isam.system.hierarchy import HIDDEN, SHARE, levels, near_cache, slow
 
 MISS = 8.0  # relative cycles for a line of results that has to be fetched
 AHEAD = 512  # bytes of a row that are there in time when several rows are read in turns (measured)
@@ -37,8 +38,10 @@ def best_with_conflicts(found: list[RegisterBlock], request: Request, most: int)
     for what passes between nests, then those along inner axes, whose elements lie together."""
     group, main, system, bindable = request.group, request.main, request.system, request.bindable
     known, memories = levels(system), operand_memories(main, system)
-    if not known or not main.reduced or not memories:
+    if not known or not memories:
         return found[:most]
+    if not main.reduced:
+        return in_streams(found, group, near_cache(system))[:most]
     inner = [a for a in reversed(main.axes) if a not in main.reduced]
     passed, whole = gone_through(group, main), taken_whole(group, main)
     short, long = rows_from_afar(passed, main, known[-1][0])
@@ -66,6 +69,35 @@ def best_with_conflicts(found: list[RegisterBlock], request: Request, most: int)
         return b.cost, b.calls, *(-b.of(a) for a in inner)
 
     return [replace(b, outer=outer[b.tiles]) for b in cheapest(found, most, cost, rank)]
+
+
+def in_streams(found: list[RegisterBlock], group: Group, near: int) -> list[RegisterBlock]:
+    """Blocks without a sum, best first: parts of several short rows at a time are streams that end before they are
+    fetched ahead, where arrays come from beyond the second cache, of ``near`` bytes; whole rows are one stream."""
+    main = group.main
+    along, rows = short_rows(group, main, near)
+
+    def broken(b: RegisterBlock) -> bool:
+        width = b.widths(main)
+        return any(width[a] < main.length(a) for a in along) and any(b.of(a) > 1 for a in rows)
+
+    if not rows:
+        return found
+    return sorted([replace(b, cost=b.cost + BROKEN) if broken(b) else b for b in found], key=lambda b: b.cost)
+
+
+def short_rows(group: Group, main: Nest, near: int) -> tuple[frozenset[str], frozenset[str]]:
+    """Axes along and across the rows of arrays that a group without sums goes through once, where all of them lie
+    alike, are more than twice ``near`` bytes together, and have rows of up to two pages; else none."""
+    whole, users = prod(main.length(a) for a in main.axes), [u for n in group.nests for u in n.uses if u.index]
+    touched = Counter(u.buffer for u in users)
+    streams = [u for u in users if touched[u.buffer] == 1 and volume(main, u) == whole]
+    along = {frozenset(a for a in u.index[-1].names if a in main.extents) for u in streams}
+    if len(along) != 1 or sum(size_of(u.dtype) for u in streams) * whole <= 2 * near:
+        return frozenset(), frozenset()
+    (last,) = along
+    length = max(size_of(u.dtype) for u in streams) * prod(main.length(a) for a in last)
+    return (last, frozenset(main.axes) - last) if length <= 2 * PERIOD else (frozenset(), frozenset())
 
 
 def taken_whole(group: Group, main: Nest) -> list[str]:

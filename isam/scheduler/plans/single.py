@@ -8,7 +8,9 @@ from dataclasses import replace
 from itertools import takewhile
 from math import prod
 
+from isam.caches import LINE, PERIOD
 from isam.classes import dataclass
+from isam.ir.dtype import size_of
 from isam.scheduler.nests import Nest
 from isam.scheduler.plan import Group, Members, Plan, one_order
 from isam.scheduler.plans.cache import outer_blocks
@@ -25,10 +27,11 @@ from isam.scheduler.plans.register import (
     unroll_order,
 )
 from isam.scheduler.plans.request import Request
-from isam.scheduler.plans.traffic import WORTH_PACKING, brought, outside
+from isam.scheduler.plans.traffic import WORTH_PACKING, brought, outside, volume
 from isam.system.graph import MANAGED, System
-from isam.system.hierarchy import capacities
+from isam.system.hierarchy import capacities, near_cache
 
+LONG = 2 * PERIOD  # bytes of a row that is a stream by itself (measured on a Zen 4)
 TOGETHER = 8  # calls of a nest on axes of its own that are unrolled: enough to hide their latency
 
 
@@ -162,7 +165,7 @@ def blocked(request: Request, block: RegisterBlock) -> Plan:
     rest = [a for a in parallel if a not in vector]
     plainly = [a for a in rest if width[a] == 1]
     tiled = [a for a in rest if width[a] > 1]
-    last = last_axis(group, main)
+    last = last_axis(group, main, near_cache(system))
     axes = sorted((*plainly, *tiled, *vector), key=lambda a: a == last)
     order = head + sorted(((a, width[a]) for a in axes), key=lambda b: b[0] not in group.common)
     order += [(a, unit[a]) for a in reduced[:-1]]
@@ -204,18 +207,24 @@ def columns(main: Nest, inner: str, bindable: frozenset[str]) -> int:
     return max((c.near for u in few if (c := crossed(main, u)) is not None and c.axis == inner), default=1)
 
 
-def last_axis(group: Group, main: Nest) -> str | None:
+def last_axis(group: Group, main: Nest, near: int = 0) -> str | None:
     """The axis that the innermost loop goes along where vectors cross rows, without a sum: the one that most rows lie
     along, for these go on and on. Rows that are written count twice: a line of one is waited for before it is written,
-    and again before it is gone. None: it does not matter."""
+    and again before it is gone. But long rows that come from beyond the second cache, of ``near`` bytes, are streams
+    which have to get under way, and count more where all that is written are whole lines. None: it does not matter."""
     if main.reduced or not across(group, main):
         return None
     rows: dict[str, int] = {}
     uses = [u for n in group.nests for u in n.uses if u.index and u.buffer not in group.private]
     most = max((len(axes_of(u)) for u in uses), default=0)
-    for u in sorted(uses, key=lambda u: not u.writes):
-        if len(axes_of(u)) == most and len(along := u.index[-1].names) == 1:
-            rows[along[0]] = rows.get(along[0], 0) + (2 if u.writes else 1)
+    whole = [u for u in uses if len(axes_of(u)) == most and len(u.index[-1].names) == 1]
+    bytes_ = {id(u): size_of(u.dtype) * group.length(u.index[-1].names[0]) for u in whole}  # of a row
+    far = near and sum(size_of(u.dtype) * volume(main, u) for u in whole) > 2 * near
+    lines = far and all(bytes_[id(u)] % LINE == 0 for u in whole if u.writes)
+    for u in sorted(whole, key=lambda u: not u.writes):
+        (along,) = u.index[-1].names
+        weight = 2 if u.writes else 3 if lines and bytes_[id(u)] >= LONG else 1
+        rows[along] = rows.get(along, 0) + weight
     return max(rows, key=rows.__getitem__, default=None)
 
 
