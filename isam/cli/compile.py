@@ -23,8 +23,10 @@ def compile_(
     replay: Replay = None, require: Require = None, threads: Threads = None, as_json: AsJson = False,
 ) -> Answer:  # fmt: skip
     """Maps, schedules, proves and emits a kernel; the artifact holds the code, the schedule and the certificate."""
+    from isam.artifact import as_place
     from isam.compiler.report import report
 
+    as_place(output)
     job = made(kernel, on, define, approach, replay, require, threads)
     job.artifact.save(output)
     size = output.stat().st_size

@@ -55,6 +55,8 @@ def test_wrong_usage_is_2(cli, args):
     (("schedule", "F", "--on", "toy", "-D", ONE, "--replay", "F"), "trace-read"),
     (("schedule", "F", "--on", "toy", "-D", ONE, "--trace", "no/such/folder"), "cli-file"),
     (("compile", "F", "--on", "toy", "-D", ONE, "-o", "no/such/folder"), "artifact-write"),
+    *((("compile", "F", "--on", "toy", "-D", ONE, "-o", out), "artifact-write") for out in (".", "./", "", "/", "..")),
+    (("range", "F", "M=1:2", "--on", "toy", "-D", "N=1,K=1", "-o", "."), "artifact-write"),
     (("run", "F", "-D", ONE, "--repeat", "0"), "cli-number"),
     (("run", "F", "-D", ONE, "--input", "A"), "cli-array"),
     (("run", "F", "-D", ONE, "--input", "Q=x.npy"), "cli-array"),

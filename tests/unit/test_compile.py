@@ -440,7 +440,8 @@ def test_what_is_required_is_known_before_sizes_are() -> None:
 
 @pytest.mark.parametrize(("argument", "code"), [
     ({"require": 3}, "instruction-unknown"), ({"require": ["mm4", 3]}, "instruction-unknown"),
-    ({"sizes": {3: 8}}, "size-unknown"), ({"cache": 3}, "path-type"), ({"replay": 3}, "path-type"),
+    ({"sizes": {3: 8}}, "size-unknown"), ({"cache": 3}, "path-type"),
+    ({"cache": "a\0b"}, "path-type"), ({"replay": 3}, "path-type"),
     ({"replay": "no such file"}, "trace-read")])  # fmt: skip
 def test_what_is_of_a_wrong_type_or_missing_is_told_before_there_is_an_array(argument, code):
     with pytest.raises(IsamError) as e:
@@ -450,6 +451,7 @@ def test_what_is_of_a_wrong_type_or_missing_is_told_before_there_is_an_array(arg
 
 def test_what_is_no_path_is_told():
     fn = isam.compile(MATMUL, sizes={"M": 2, "N": 2, "K": 2}, **TOY)
-    for wrong in (lambda: fn.save(None), lambda: fn.artifact.save(3), lambda: isam.load(None)):
+    for wrong in (lambda: fn.save(None), lambda: fn.artifact.save(3), lambda: isam.load(None),
+                  lambda: fn.save("a\0b"), lambda: isam.load("a\0b")):  # fmt: skip
         with pytest.raises(IsamError, match="path-type"):
             wrong()
