@@ -155,7 +155,8 @@ def load_artifact(path: str | Path) -> Artifact:
     try:
         content = as_path(path, "an artifact's place").read_bytes()
     except OSError as e:
-        raise fail("artifact-read", f"cannot read {path}: {e.strerror}", Loc(str(path))) from None
+        hint = "standard input is not read here: name a file" if str(path) == "-" else ""
+        raise fail("artifact-read", f"cannot read {path}: {e.strerror}", Loc(str(path)), hint) from None
     return from_bytes(content, str(path))
 
 

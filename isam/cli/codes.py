@@ -8,7 +8,8 @@ CODES: dict[str, str] = {
     "bench-backend": "A machine without code for this CPU is to be compared with libraries that run on it.",
     "calibrate-backend": "A machine without code for this CPU is to be measured on it.",
     "calibrate-none": "No instruction between registers has the name that is to be measured.",
-    "cli-file": "A file named on the command line cannot be read or written, or is no text.",
+    "cli-file": "A file named on the command line cannot be read or written, is no text, or is to be written "
+                "though the same command reads it.",
     "cli-group": "No group of measurements has this name (isam bench --only GROUP).",
     "cli-kernel": "The file has no kernel (of this name), or has several and none was named (FILE:NAME).",
     "cli-limit": "The simulator, or the judge of results, would work for longer than --limit allows.",

@@ -13,6 +13,7 @@ from isam.cli.answer import Answer, answering
 from isam.cli.map import named, plain
 from isam.cli.onward import asked_by
 from isam.cli.options import AsJson, Kernel, On, Sizes
+from isam.cli.places import apart
 from isam.cli.progress import schedules
 from isam.cli.schedule import write
 from isam.system.graph import SEMANTICS_ONLY
@@ -44,6 +45,7 @@ def explain(
     from isam.compiler.feasible import feasibility
     from isam.system.load import load_system
 
+    apart([html], [kernel], on)
     k, source = given.kernel(kernel)
     k = given.sized(k, given.sizes(define))
     system = load_system(on)

@@ -13,6 +13,7 @@ import typer
 from isam.cli import given
 from isam.cli.answer import Answer, answering
 from isam.cli.options import Approach, AsJson, Kernel, On, Require, Sizes, Threads
+from isam.cli.places import apart
 from isam.cli.progress import schedules
 from isam.diagnostics import fail
 from isam.tune.timing import shown
@@ -62,6 +63,7 @@ def range_(
 
     if output is not None:
         as_place(output)
+    apart([output], [kernel], on, approach)
     k, _ = given.kernel(kernel)
     k, sizes = given.with_numbers(k, given.sizes(define))
     system, by = load_system(on), as_approach(approach or None)

@@ -14,6 +14,7 @@ from isam.cli.answer import SUBJECT, Answer, answering
 from isam.cli.data import Work, pairs, read_arrays, work_of, write_arrays
 from isam.cli.limits import POINTS, STEPS, judged_points, simulated_steps, within_memory
 from isam.cli.options import Approach, AsJson, Replay, Require, Sizes, Threads
+from isam.cli.places import apart
 from isam.cli.progress import schedules
 from isam.diagnostics import Diagnostic, IsamError, Loc, fail
 from isam.tune.timing import Times, repeated, shown
@@ -67,6 +68,7 @@ def run(
     """
     if not 1 <= repeat <= 1_000_000 or seed < 0 or limit < 0:
         raise fail("cli-number", "--repeat is from 1 to 1000000, --seed and --limit are not negative")
+    apart(_paths(outputs), [what, replay, *_paths(inputs)], on, approach)
     numbers = given.sizes(define)
     if given.is_artifact(what):
         _compiles({"--on": on, "--approach": approach, "--replay": replay, "--require": require, "--threads": threads})
@@ -99,6 +101,11 @@ def run(
     head = _timing(work, times) if steps is None else _simulation(steps, times)
     lines = [f"{k.name} on {system}{head}", *(f"  {n}: {a.dtype}{list(a.shape)}" for n, a in results.items())]
     return Answer("\n".join(lines + (["  right: every element within its bound"] if check else [])), data)
+
+
+def _paths(given_: list[str] | None) -> list[str]:
+    """The files of ``NAME=FILE`` texts; what is of another form is refused later."""
+    return [text.partition("=")[2] for text in given_ or ()]
 
 
 def _compiles(options: Mapping[str, Any]) -> None:
