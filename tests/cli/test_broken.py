@@ -69,6 +69,8 @@ def test_wrong_usage_is_2(cli, args):
     (("system", "test", "toy", "-i", "mm5"), "instruction-unknown"),
     (("code", "V9999"), "cli-code"),
     (("run", "F", "-D", ONE, "--limit", "-1"), "cli-number"),
+    (("run", "F", "--on", "toy", "-D", ONE, "--limit", "0"), "cli-number"),
+    (("run", "F", "-D", ONE, "--check", "--limit", "0"), "cli-number"),
     (("run", "F", "-D", ONE, "--require", "mm5"), "instruction-unknown"),
     (("run", "F", "--on", "toy", "-D", "M=33,N=33,K=33", "--limit", "100"), "cli-limit"),
     (("run", "F", "-D", "M=99,N=99,K=99", "--check", "--limit", "100"), "cli-limit"),
