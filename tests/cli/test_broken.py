@@ -36,7 +36,7 @@ def test_wrong_usage_is_2(cli, args):
     (("map", "\0"), "cli-file"),
     (("map", "F:nothing"), "cli-kernel"),
     (("map", "T"), "cli-kernel"),
-    (("print", "T:nothing"), "cli-kernel"),
+    *(((verb, name), "cli-kernel") for verb in ("print", "check", "map") for name in ("T:nothing", "T:")),
     (("map", "F", "--on", "tyo"), "system-unknown"),
     (("map", "F", "--on", "toy", "-D", "M"), "cli-size"),
     (("map", "F", "--on", "toy", "-D", "M=1.5"), "cli-size"),
@@ -93,7 +93,7 @@ def test_wrong_input_is_2_and_says_why(cli, matmul, two, args, code):
     certificates = matmul.parent / "c.json"
     certificates.write_text('{"certificates": 3}')
     files = {"F": str(matmul), "E": str(empty), "C": str(certificates), "T": str(two), "F:nothing": f"{matmul}:nothing",
-             "T:nothing": f"{two}:nothing", "A=F": f"A={matmul}"}  # fmt: skip
+             "T:nothing": f"{two}:nothing", "T:": f"{two}:", "A=F": f"A={matmul}"}  # fmt: skip
     args = [files.get(a, a) for a in args]
     ran = cli(*args)
     assert ran.code == 2, (ran.out, ran.err)
