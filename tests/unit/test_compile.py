@@ -215,6 +215,15 @@ def test_wrong_calls_are_diagnostics(code):
     assert [d.code for d in e.value.diagnostics] == [code]
 
 
+def test_threads_of_the_environment_are_told_by_their_variable(monkeypatch):
+    monkeypatch.setenv("ISAM_THREADS", "abc")
+    with pytest.raises(IsamError, match=r"compile-threads\]: .*ISAM_THREADS.* 'abc' is no number of threads"):
+        isam.compile(MATMUL, **TOY)
+    with pytest.raises(IsamError) as e:
+        isam.compile(MATMUL, threads=0, **TOY)
+    assert "ISAM_THREADS" not in str(e.value)
+
+
 def test_what_is_not_a_kernel():
     for wrong in (7, None, "instruction x(M)\n  inout a: f32[M]\n  forall i < M\n    a[i] += a[i]\n"):
         with pytest.raises(IsamError):
