@@ -140,7 +140,7 @@ def as_place(path: str | Path) -> Path:
     place = as_path(path, "an artifact's place")
     why, hint = "", ""
     if not place.name:
-        why = f"'{path}' names no file"
+        why = "that names no file"
     elif os.path.isdir(place):
         why = "it is a folder"
     elif not os.path.isdir(place.parent):
