@@ -119,7 +119,7 @@ class Artifact:
 
     def save(self, path: str | Path) -> None:
         """Writes the archive to ``path``: all of it or, on any error, nothing."""
-        path = as_path(path, "an artifact's place")
+        path = as_place(path)
         temporary = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
         try:
             with temporary.open("xb") as f:
@@ -131,9 +131,23 @@ class Artifact:
             with suppress(OSError):
                 temporary.unlink()
             if isinstance(e, OSError):
-                hint = "" if path.parent.is_dir() else f"there is no folder {path.parent}"
-                raise fail("artifact-write", f"cannot write {path}: {e.strerror}", Loc(str(path)), hint) from None
+                raise fail("artifact-write", f"cannot write {path}: {e.strerror}", Loc(str(path))) from None
             raise
+
+
+def as_place(path: str | Path) -> Path:
+    """The file that an artifact is to be written to. Raises ``IsamError`` where there can be none."""
+    place = as_path(path, "an artifact's place")
+    why, hint = "", ""
+    if not place.name:
+        why = "that names no file"
+    elif os.path.isdir(place):
+        why = "it is a folder"
+    elif not os.path.isdir(place.parent):
+        why, hint = "No such file or directory", f"there is no folder {place.parent}"
+    if why:
+        raise fail("artifact-write", f"cannot write {place}: {why}", Loc(str(place)), hint)
+    return place
 
 
 def load_artifact(path: str | Path) -> Artifact:
@@ -141,7 +155,8 @@ def load_artifact(path: str | Path) -> Artifact:
     try:
         content = as_path(path, "an artifact's place").read_bytes()
     except OSError as e:
-        raise fail("artifact-read", f"cannot read {path}: {e.strerror}", Loc(str(path))) from None
+        hint = "standard input is not read here: name a file" if str(path) == "-" else ""
+        raise fail("artifact-read", f"cannot read {path}: {e.strerror}", Loc(str(path)), hint) from None
     return from_bytes(content, str(path))
 
 

@@ -101,6 +101,8 @@ def as_path(given: object, what: str) -> Path:
     """The path that ``what`` is given as. Raises ``IsamError`` for what is none."""
     if not isinstance(given, str | PathLike):
         raise fail("path-type", f"{what} is a text or a path, not {type(given).__name__}")
+    if "\0" in str(given):
+        raise fail("path-type", f"{what} is no name of a file: it has a character that none has (NUL)")
     return Path(given)
 
 

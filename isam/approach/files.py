@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from hashlib import sha256
@@ -11,6 +12,7 @@ from types import ModuleType
 from isam.approach.choice import Approach
 from isam.diagnostics import NOWHERE, IsamError, Loc, did_you_mean, fail
 from isam.registry import SHIPPED
+from isam.registry import names as registered
 
 FORM = "an Approach in a file is given as path/to/file.py:ClassName"
 
@@ -23,6 +25,17 @@ def in_file(name: str) -> bool:
     """
     path, _, _ = _parts(name)
     return path.endswith(".py") and name.partition(":")[0] not in SHIPPED["isam.approaches"]
+
+
+def not_python(name: str) -> None:
+    """Raises ``IsamError`` for an Approach that is named by a file of another kind."""
+    if name.partition(":")[0] not in registered("isam.approaches"):
+        path = name
+        while path and not os.path.isfile(path):
+            path = path.rpartition(":")[0]
+        if path:
+            what = f"{path} is no file of Approaches: its name does not end in .py"
+            raise fail("approach-file", what, Loc(path), FORM)
 
 
 def from_file(name: str) -> Approach:

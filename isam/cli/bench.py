@@ -13,6 +13,7 @@ import typer
 
 from isam.cli.answer import Answer, answering
 from isam.cli.options import AsJson, On
+from isam.cli.places import apart
 from isam.cli.schedule import write
 from isam.diagnostics import InternalError, did_you_mean, fail
 
@@ -91,6 +92,7 @@ def bench(
     _runs_here(load_system(on))
     _some(groups, shape or [])
     _writable(save, plots)
+    apart([save], [], on)
     found = _program()
     settings = found.Settings(rounds or (3 if quick else 5), seconds or (0.03 if quick else 0.08), on)
     try:

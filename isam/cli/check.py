@@ -14,7 +14,9 @@ from isam.diagnostics import Diagnostic, IsamError, with_source
 if TYPE_CHECKING:
     from isam.ir.kernel import Kernel
 
-FILES = Annotated[list[str], typer.Argument(metavar="FILE...", help="Files of the language; - is standard input.")]
+FILES = Annotated[
+    list[str], typer.Argument(metavar="FILE...", help="FILE.isam, FILE.isam:NAME, or - for standard input.")
+]
 
 
 @answering(
@@ -45,15 +47,12 @@ def check(files: FILES, as_json: AsJson = False) -> Answer:
 def _file(name: str) -> tuple[dict[str, object], list[Diagnostic]]:
     from isam.ir.verify import verify
 
-    source = given.source(name)
-    module = source.module()
-    bodies = [("kernel", k) for k in module.kernels] + [("instruction", i.body) for i in module.instructions]
+    bodies, odd, source = given.bodies(name)
     faults = [d for _, k in bodies for d in verify(k)]
     if faults:
         raise IsamError(with_source(faults, source.text))
     items = [{"keyword": word, "name": k.name, "sizes": [s.name for s in k.syms], "written": _written(k),
               "statements": len(k.statements)} for word, k in bodies]  # fmt: skip
-    odd = module.remarks
     said = [{"code": d.code, "message": d.message, "line": d.loc.line, "column": d.loc.column} for d in odd]
     return {"file": source.file, "items": items, "remarks": said}, odd
 

@@ -9,6 +9,7 @@ import typer
 
 from isam.cli.answer import Answer, answering
 from isam.cli.options import Approach, AsJson, Kernel, On, Replay, Require, Sizes, Threads
+from isam.cli.places import apart
 from isam.cli.schedule import made
 
 OUT = Annotated[Path, typer.Option("-o", "--output", metavar="OUT", help="Where to write the artifact.")]
@@ -23,8 +24,11 @@ def compile_(
     replay: Replay = None, require: Require = None, threads: Threads = None, as_json: AsJson = False,
 ) -> Answer:  # fmt: skip
     """Maps, schedules, proves and emits a kernel; the artifact holds the code, the schedule and the certificate."""
+    from isam.artifact import as_place
     from isam.compiler.report import report
 
+    as_place(output)
+    apart([output], [kernel, replay], on, approach)
     job = made(kernel, on, define, approach, replay, require, threads)
     job.artifact.save(output)
     size = output.stat().st_size

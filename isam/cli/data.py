@@ -65,6 +65,9 @@ def pairs(texts: Iterable[str] | None, known: list[str]) -> list[tuple[str, Path
         if name not in known:
             hint = did_you_mean(name, known) or f"known: {', '.join(known) or 'none'}"
             raise fail("cli-array", f"there is no argument '{name}' here", hint=hint)
+        if path == "-":
+            what = f"'{text}': arrays are neither read from standard input nor written to standard output"
+            raise fail("cli-array", what, hint="name a file")
         out.append((name, Path(path)))
     return out
 

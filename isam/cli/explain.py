@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Optional
 
 import typer
 
 from isam.cli import given
 from isam.cli.answer import Answer, answering
-from isam.cli.map import named, plain
+from isam.cli.map import demand_one, named, plain
 from isam.cli.onward import asked_by
 from isam.cli.options import AsJson, Kernel, On, Sizes
+from isam.cli.places import apart
 from isam.cli.progress import schedules
 from isam.cli.schedule import write
 from isam.system.graph import SEMANTICS_ONLY
 
-ONE = Annotated[str, typer.Option("--instruction", "-i", help="Explain this instruction alone.")]
+ONE = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option("--instruction", "-i", help="Explain this instruction alone."),
+]
 HTML = Annotated[str, typer.Option("--html", metavar="FILE", help="Writes the report as one page, too.")]
 STRIDED = Annotated[bool, typer.Option("--strided", help="With --instruction: other coefficients than 1 are admitted.")]
 
@@ -31,7 +35,7 @@ STRIDED = Annotated[bool, typer.Option("--strided", help="With --instruction: ot
     report="what is printed otherwise",
 )  # fmt: skip
 def explain(
-    kernel: Kernel, on: On = "host", instruction: ONE = "", define: Sizes = None, strided: STRIDED = False,
+    kernel: Kernel, on: On = "host", instruction: ONE = None, define: Sizes = None, strided: STRIDED = False,
     html: HTML = "", as_json: AsJson = False,
 ) -> Answer:  # fmt: skip
     """Says what stands in the way: which access depends on what, in both files, and the smallest change that would do.
@@ -44,12 +48,15 @@ def explain(
     from isam.compiler.feasible import feasibility
     from isam.system.load import load_system
 
+    if instruction is None:
+        demand_one(strided)
+    apart([html], [kernel], on)
     k, source = given.kernel(kernel)
     k = given.sized(k, given.sizes(define))
     system = load_system(on)
     data: dict[str, Any] = {"kernel": k.name, "on": system.name, "fits": True, "mappings": [], "near": []}
     data |= {"repairs": [], "scheduled": None}
-    if instruction:
+    if instruction is not None:
         from isam.mapper.explanation import explain as compare
 
         found = compare(k, named(system, instruction, k), strided=strided, sources=(source.text, ""))

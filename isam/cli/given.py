@@ -47,6 +47,8 @@ def source(spec: str) -> Source:
     file, name = spec, ""
     if not os.path.exists(spec) and ":" in spec:
         file, _, name = spec.rpartition(":")
+        if not name:
+            raise fail("cli-kernel", f"'{spec}' names nothing behind the ':'", Loc(file), f"FILE:NAME, or {file}")
     if file == "-":
         content = sys.stdin.buffer.read(LARGEST + 1)
         return Source(_decoded(content, "<stdin>"), "<stdin>", name)
@@ -57,6 +59,29 @@ def source(spec: str) -> Source:
         hint = _near(file)
         raise fail("cli-file", f"cannot read {file}: {getattr(e, 'strerror', None) or e}", hint=hint) from None
     return Source(_decoded(content, file), file, name)
+
+
+def bodies(spec: str) -> tuple[list[tuple[str, Kernel]], list[Diagnostic], Source]:
+    """What ``spec`` names, or all in the file: keyword and body of each, with the remarks on them. Raises
+    ``IsamError``."""
+    given = source(spec)
+    module = given.module()
+    found = [("kernel", k) for k in module.kernels] + [("instruction", i.body) for i in module.instructions]
+    if not given.name:
+        return found, list(module.remarks), given
+    chosen = [(word, k) for word, k in found if k.name == given.name]
+    if not chosen:
+        names = [k.name for _, k in found]
+        hint = did_you_mean(given.name, names) or f"it has: {', '.join(names) or 'nothing'}"
+        raise fail("cli-kernel", f"{given.file} has no '{given.name}'", Loc(given.file), hint)
+    return chosen, [d for _, k in chosen for d in _remarks(module, k)], given
+
+
+def _remarks(module: Module, chosen: Kernel) -> list[Diagnostic]:
+    """Those on one kernel or instruction of the file."""
+    begins = [x.loc.line for x in (*module.kernels, *module.instructions)]
+    ends = min((n for n in begins if n > chosen.loc.line), default=sys.maxsize)
+    return [d for d in module.remarks if chosen.loc.line <= d.loc.line < ends]
 
 
 def kernel(spec: str) -> tuple[Kernel, Source]:
@@ -76,11 +101,8 @@ def kernel(spec: str) -> tuple[Kernel, Source]:
         raise fail("cli-kernel", f"{given.file} has {len(kernels)} kernels" + (f": {names}" if names else ""),
                    Loc(given.file), hint)  # fmt: skip
     chosen = kernels[given.name] if given.name else next(iter(kernels.values()))
-    begins = [x.loc.line for x in (*module.kernels, *module.instructions)]
-    ends = min((n for n in begins if n > chosen.loc.line), default=sys.maxsize)
-    for d in module.remarks:
-        if chosen.loc.line <= d.loc.line < ends:  # of the others `isam check` speaks
-            sys.stderr.write(d.remark + "\n")
+    for d in _remarks(module, chosen):  # of the others `isam check` speaks
+        sys.stderr.write(d.remark + "\n")
     SUBJECT.set(str(chosen))
     return require(chosen), given
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
@@ -12,11 +12,15 @@ from isam.cli import given
 from isam.cli.answer import Answer, answering
 from isam.cli.onward import onward
 from isam.cli.options import Approach, AsJson, Kernel, On, Require, Sizes
+from isam.diagnostics import Diagnostic, IsamError, fail
 
 if TYPE_CHECKING:
     from isam.ir.mapping import Cover, Mapping
 
-ONE = Annotated[str, typer.Option("--instruction", "-i", help="Every mapping onto this one (or family), no choice.")]
+ONE = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option("--instruction", "-i", help="Every mapping onto this one (or family), no choice."),
+]
 DECISIONS = Annotated[bool, typer.Option("--decisions", help="With what was decided, among what, and why.")]
 CERTIFY = Annotated[bool, typer.Option("--certify", help="Prove what is answered; the certificates are in the JSON.")]
 STRIDED = Annotated[bool, typer.Option("--strided", help="With --instruction: other coefficients than 1 are admitted.")]
@@ -47,7 +51,7 @@ class Found:
     decisions="what was decided, and why", certificates="with --certify: one for the whole, or one per mapping",
 )  # fmt: skip
 def map_(
-    kernel: Kernel, on: On = "host", define: Sizes = None, instruction: ONE = "", strided: STRIDED = False,
+    kernel: Kernel, on: On = "host", define: Sizes = None, instruction: ONE = None, strided: STRIDED = False,
     approach: Approach = "", require: Require = None, decisions: DECISIONS = False, certify: CERTIFY = False,
     as_json: AsJson = False,
 ) -> Answer:  # fmt: skip
@@ -60,11 +64,15 @@ def map_(
     """
     from isam.system.load import load_system
 
+    if instruction is None:
+        demand_one(strided)
+    else:
+        _choosing({"--approach": approach, "--require": require, "--decisions": decisions})
     k, _ = given.kernel(kernel)
     k = given.sized(k, given.sizes(define))
     system = load_system(on)
     start = time.perf_counter()
-    if instruction:
+    if instruction is not None:
         found = onto(k, named(system, instruction, k), strided)
     else:
         found = covered(k, system, approach, require, certify)
@@ -75,14 +83,29 @@ def map_(
             "certificates": certificates(found.covers) if certify else []}  # fmt: skip
     if found.why:
         return Answer(found.why, data, yes=False)
-    text = _text(k.name, system.name, found, seconds, instruction)
+    text = _text(k.name, system.name, found, seconds, instruction or "")
     if certify:
         text += f"\nproved: obligations 1 to 7, {len(found.covers)} certificate{'s' if len(found.covers) != 1 else ''}"
-    if not instruction:
+    if instruction is None:
         others = ["--approach", approach] if approach else []
         others += [word for r in require or () for word in ("--require", r)]
         text += "\n" + onward(k, system, kernel, on, define, others)
     return Answer(text + (f"\ndecisions\n{found.decisions}" if decisions else ""), data)
+
+
+def demand_one(strided: bool) -> None:
+    """Raises ``IsamError`` for --strided where no instruction is named: it is about one."""
+    if strided:
+        raise fail("cli-option", "--strided is for one instruction, and none is named",
+                   hint="--instruction NAME, or no --strided")  # fmt: skip
+
+
+def _choosing(options: dict[str, Any]) -> None:
+    """Refuses what only a choice of instructions can heed. Raises ``IsamError``."""
+    why = "is for a choice of instructions: with --instruction there is none"
+    if refused := [option for option, value in options.items() if value]:
+        raise IsamError(Diagnostic("cli-option", f"{option} {why}", hint=f"no {option}, or no --instruction")
+                        for option in refused)  # fmt: skip
 
 
 def certificates(covers: tuple[Cover, ...]) -> list[dict[str, Any]]:

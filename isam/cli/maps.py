@@ -93,7 +93,7 @@ READING: dict[str, tuple[Part, ...]] = {
     ),
     "cli": (
         ("How a verb is run", "app answer interrupts progress codes"),
-        ("What verbs share", "options given data limits fair"),
+        ("What verbs share", "options given places data limits fair"),
         ("Kernels", "check print explain map onward schedule compile run_ tune range_ verify made_of emitted"),
         ("Machines (`system/`)", "system/ system/listing system/new system/check system/trial system/show "
                                  "system/schema system/calibrate"),

@@ -80,13 +80,21 @@ def _verb(name: str, command: Any) -> list[str]:
     usage = " ".join(["isam", name, *(_argument(p) for p in given)])
     lines = [f"## `{usage}`", inspect.cleandoc(command.callback.__doc__ or "")]
     lines.append("")
-    for p in options:
-        spelled = ", ".join(p.opts) + (f" {p.metavar}" if p.metavar else "" if p.is_flag else " VALUE")
-        default = f" (default `{p.default}`)" if isinstance(p.default, str | int | float) and p.default else ""
-        lines += [f"* `{spelled}`: {p.help}{'' if p.is_flag else default}"] if p.name != "as_json" else []
+    lines += [f"* {_option(p)}" for p in options if p.name != "as_json"]
     form = command.callback.form
     keys = "; ".join(f"`{k}` {v}" for k, v in form.keys.items())
     return [*lines, f"* `--json`: `{form.schema}`; {keys}"]
+
+
+def _option(p: Any) -> str:
+    """An option as it is spelled, both ways where it has two, with what it is for and what holds without it."""
+    spelled = ", ".join(p.opts) + (f" {p.metavar}" if p.metavar else "" if p.is_flag else " VALUE")
+    default = p.default if isinstance(p.default, str | int | float) else ""
+    if p.is_flag:
+        spelled += "".join(f" / {o}" for o in p.secondary_opts)
+        default = (p.opts if p.default else p.secondary_opts)[0] if p.secondary_opts else ""
+    told = default != "" and (default or "default" not in p.help)  # 0 may stand for a default that the help tells
+    return f"`{spelled}`: {p.help}{f' (default `{default}`)' if told else ''}"
 
 
 def _argument(p: Any) -> str:

@@ -9,7 +9,6 @@ import typer
 from isam.cli import given
 from isam.cli.answer import Answer, answering
 from isam.cli.options import AsJson, Sizes
-from isam.diagnostics import Loc, did_you_mean, fail
 
 FILE = Annotated[str, typer.Argument(metavar="FILE", help="FILE.isam, FILE.isam:NAME, or - for standard input.")]
 NORMAL = Annotated[bool, typer.Option("--normal", help="In normal form: what the mapper sees.")]
@@ -26,14 +25,7 @@ def print_(
     from isam.ir.text import print_kernel
     from isam.ir.verify import require
 
-    source = given.source(file)
-    module = source.module()
-    bodies = [("kernel", k) for k in module.kernels] + [("instruction", i.body) for i in module.instructions]
-    chosen = [(w, k) for w, k in bodies if source.name in ("", k.name)]
-    if source.name and not chosen:
-        names = [k.name for _, k in bodies]
-        hint = did_you_mean(source.name, names) or f"it has: {', '.join(names) or 'nothing'}"
-        raise fail("cli-kernel", f"{source.file} has no '{source.name}'", Loc(source.file), hint)
+    chosen, _, _ = given.bodies(file)
     numbers = given.sizes(define)
     texts, items = [], []
     for word, k in chosen:

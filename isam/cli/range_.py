@@ -13,6 +13,7 @@ import typer
 from isam.cli import given
 from isam.cli.answer import Answer, answering
 from isam.cli.options import Approach, AsJson, Kernel, On, Require, Sizes, Threads
+from isam.cli.places import apart
 from isam.cli.progress import schedules
 from isam.diagnostics import fail
 from isam.tune.timing import shown
@@ -52,6 +53,7 @@ def range_(
     A few variants are compiled, and every size is made of calls of them. Per size: the variants, the time of a call,
     the time of code that is compiled for just that size, and their ratio (regret). Data is random, results are judged.
     """
+    from isam.artifact import as_place
     from isam.compiler import as_approach, threads_on
     from isam.compiler.measured import may_run
     from isam.compiler.ranged import ranged
@@ -59,6 +61,9 @@ def range_(
     from isam.runtime.cache import default
     from isam.system.load import load_system
 
+    if output is not None:
+        as_place(output)
+    apart([output], [kernel], on, approach)
     k, _ = given.kernel(kernel)
     k, sizes = given.with_numbers(k, given.sizes(define))
     system, by = load_system(on), as_approach(approach or None)
@@ -66,7 +71,7 @@ def range_(
     options = {"require": tuple(require or ()), "threads": threads_on(system, threads)}
     with schedules():
         fn = ranged(k, system, size, (lo, hi), sizes, _weights(likely or []), variants, by, default(), **options)
-        if output:
+        if output is not None:
             fn.save(output)
         step = next(s.multiple_of for s in k.given if s.name == size)
         named = _numbers(at, lo, hi, step) or spread(lo, hi, step, MEASURED)
@@ -78,7 +83,7 @@ def range_(
         "kernel": k.name, "system": system.name, "size": size, "limits": [lo, hi], "variants": list(fn.variants),
         "regrets": [{"rows": r.rows, "parts": list(r.parts), "seconds": r.seconds, "own": r.own, "ratio": r.ratio,
                      "left": r.left} for r in rows],
-        "mean": mean, "worst": max(ratios, default=None), "output": str(output) if output else None,
+        "mean": mean, "worst": max(ratios, default=None), "output": str(output) if output is not None else None,
     }  # fmt: skip
     head = f"{k.name} on {system.name} for {lo} <= {size} <= {hi}: variants of {_listed(fn.variants)}"
     lines = [f"  {'rows':>8} {'time':>9} {'own code':>9} {'regret':>7}  made of"]
@@ -86,7 +91,7 @@ def range_(
         times = f"{shown(r.seconds):>9} {shown(r.own):>9} {r.ratio:7.2f}" if not r.left else f"{'':27}"
         lines.append(f"  {r.rows:8} {times}  {_counted(r.parts)}{f': {r.left}' if r.left else ''}")
     said = [f"mean regret {mean:.3g}, the largest {max(ratios):.3g}"] if mean else []
-    said += [f"wrote {output}: {output.stat().st_size} bytes"] if output else []
+    said += [f"wrote {output}: {output.stat().st_size} bytes"] if output is not None else []
     return Answer("\n".join([head, *lines, *said]), data)
 
 

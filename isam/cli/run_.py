@@ -14,6 +14,7 @@ from isam.cli.answer import SUBJECT, Answer, answering
 from isam.cli.data import Work, pairs, read_arrays, work_of, write_arrays
 from isam.cli.limits import POINTS, STEPS, judged_points, simulated_steps, within_memory
 from isam.cli.options import Approach, AsJson, Replay, Require, Sizes, Threads
+from isam.cli.places import apart
 from isam.cli.progress import schedules
 from isam.diagnostics import Diagnostic, IsamError, Loc, fail
 from isam.tune.timing import Times, repeated, shown
@@ -34,7 +35,7 @@ CHECK = Annotated[bool, typer.Option("--check", help="Compare every element with
 REPEAT = Annotated[int, typer.Option("--repeat", metavar="N", help="Calls that are timed.")]
 SEED = Annotated[int, typer.Option("--seed", help="Of the random data.")]
 LIMIT = Annotated[
-    int,
+    Optional[int],  # noqa: UP045
     typer.Option("--limit", metavar="N", help=f"Most steps of a simulated call (default {STEPS}) and most points that "
                  f"--check judges (default {POINTS})."),
 ]  # fmt: skip
@@ -57,7 +58,7 @@ OUTPUT = Annotated[
 )  # fmt: skip
 def run(
     what: WHAT, on: ON = "", define: Sizes = None, check: CHECK = False, repeat: REPEAT = 1, seed: SEED = 0,
-    limit: LIMIT = 0, inputs: INPUT = None, outputs: OUTPUT = None, approach: Approach = "", replay: Replay = None,
+    limit: LIMIT = None, inputs: INPUT = None, outputs: OUTPUT = None, approach: Approach = "", replay: Replay = None,
     require: Require = None, threads: Threads = None, as_json: AsJson = False,
 ) -> Answer:  # fmt: skip
     """Runs a kernel on a machine (const arguments bound once) and says how long a call takes.
@@ -65,8 +66,9 @@ def run(
     With --check: exit code 3 when an element lies outside the bound that holds for every order of summation. A machine
     that is simulated has no time: what a call takes is then the simulator's.
     """
-    if not 1 <= repeat <= 1_000_000 or seed < 0 or limit < 0:
-        raise fail("cli-number", "--repeat is from 1 to 1000000, --seed and --limit are not negative")
+    if not 1 <= repeat <= 1_000_000 or seed < 0 or (limit is not None and limit < 1):
+        raise fail("cli-number", "--repeat is from 1 to 1000000, --seed is not negative, --limit is above 0")
+    apart(_paths(outputs), [what, replay, *_paths(inputs)], on, approach)
     numbers = given.sizes(define)
     if given.is_artifact(what):
         _compiles({"--on": on, "--approach": approach, "--replay": replay, "--require": require, "--threads": threads})
@@ -99,6 +101,11 @@ def run(
     head = _timing(work, times) if steps is None else _simulation(steps, times)
     lines = [f"{k.name} on {system}{head}", *(f"  {n}: {a.dtype}{list(a.shape)}" for n, a in results.items())]
     return Answer("\n".join(lines + (["  right: every element within its bound"] if check else [])), data)
+
+
+def _paths(given_: list[str] | None) -> list[str]:
+    """The files of ``NAME=FILE`` texts; what is of another form is refused later."""
+    return [text.partition("=")[2] for text in given_ or ()]
 
 
 def _compiles(options: Mapping[str, Any]) -> None:

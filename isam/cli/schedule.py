@@ -13,6 +13,7 @@ from isam.cli import given
 from isam.cli.answer import Answer, answering
 from isam.cli.interrupts import held
 from isam.cli.options import Approach, AsJson, Kernel, On, Replay, Require, Sizes, Threads
+from isam.cli.places import apart
 from isam.cli.progress import schedules
 from isam.diagnostics import fail
 from isam.schedule import SCHEMA as TREE
@@ -54,6 +55,7 @@ def schedule(
     from isam.schedule.serial import to_json
     from isam.schedule.text import figures, print_schedule
 
+    apart([trace, perfetto, html], [kernel, replay], on, approach)
     job = made(kernel, on, define, approach, replay, require, threads, until="prove")
     settled(job)
     assert job.schedule is not None

@@ -9,6 +9,7 @@ import typer
 
 from isam.cli.answer import Answer, answering
 from isam.cli.options import AsJson, Kernel, On, Require, Sizes, Threads
+from isam.cli.places import apart
 from isam.cli.schedule import made, write
 from isam.diagnostics import fail
 
@@ -52,6 +53,7 @@ def tune(
     from isam.system.load import load_system
     from isam.tune.database import database
 
+    apart([trace], [kernel], on, approach)
     by, system = as_approach(approach), load_system(on)
     if by is None or by.runs < 2:
         raise fail("tune-approach", f"the Approach '{approach}' runs no schedules", hint="--approach measured, or one "

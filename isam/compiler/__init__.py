@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from isam import registry
 from isam.approach.choice import Approach, Trace
-from isam.approach.files import from_file, in_file
+from isam.approach.files import from_file, in_file, not_python
 from isam.compiler.function import BoundFunction, Function, with_constants
 from isam.compiler.job import Job, Refused
 from isam.compiler.stages import STAGES, Stage, recorded, run_stages
@@ -127,6 +127,7 @@ def as_approach(approach: Approach | type[Approach] | str | None) -> Approach | 
     if isinstance(approach, str) and in_file(approach):
         return from_file(approach)
     if isinstance(approach, str):
+        not_python(approach)
         name, colon, argument = approach.partition(":")
         found: type[Approach] = registry.load("isam.approaches", name)
         approach = found.given(argument) if colon else found
@@ -184,5 +185,6 @@ def threads_on(system: System, threads: int | None) -> int:
     """How many threads are meant: what the environment says is for machines that have any."""
     text = str(threads) if threads is not None else os.environ.get("ISAM_THREADS", "1")
     if not text.isdecimal() or int(text) < 1:
-        raise fail("compile-threads", f"'{text}' is no number of threads")
+        of = "" if threads is not None else "the environment has ISAM_THREADS: "
+        raise fail("compile-threads", f"{of}'{text}' is no number of threads", hint="1, or how many cores to use")
     return 1 if threads is None and system.threads is None else int(text)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from itertools import islice
 from math import prod
 from pathlib import Path
@@ -19,11 +20,15 @@ from isam.compiler.function import functions_of
 from isam.compiler.job import Job
 from isam.compiler.stages import new_job, plain_stages
 from isam.diagnostics import Diagnostic, InternalError, IsamError
+from isam.ir.dtype import ANY
 from isam.ir.instruction import Instruction
+from isam.ir.kernel import Kernel
 from isam.schedule.tree import Schedule
+from isam.system.bodies import respelt
 from isam.system.find import shipped
 from isam.system.graph import System
 
+TYPES = ("f32", "f64", "bf16", "i8")  # that operands of any type are tried as, beside those of the machine
 MAX_POINTS = 1 << 18  # of a statement of an instruction that is tried
 OTHERS = 8  # instructions that were not called and are tried to clear the moves that were
 
@@ -100,10 +105,44 @@ def _trials(system: System, some: Iterable[Instruction], run: bool) -> Iterator[
             yield _tried(system, i, run)
 
 
+def types_of(system: System) -> tuple[str, ...]:
+    """What operands of any type are tried as: the types of the machine's other operands first."""
+    own = [b.dtype for i in system.instructions.values() for b in i.body.arguments if b.dtype != ANY]
+    return tuple(dict.fromkeys([*own, *TYPES]))
+
+
+def typed(body: Kernel, dtype: str) -> Kernel:
+    """An instruction's body as a kernel may have it: operands of any type, which are of one at a time, are of this."""
+    return respelt(body, body.name, {ANY: dtype}, lambda loc: loc) if has_any(body) else body
+
+
+def has_any(body: Kernel) -> bool:
+    """Whether operands may be of any type."""
+    return any(b.dtype == ANY for b in body.buffers)
+
+
 def _tried(system: System, instruction: Instruction, run: bool = True) -> Trial:
+    """Raises ``IsamError`` where it cannot be had alone, of an operand of any type: whatever the type."""
+    if not has_any(instruction.body):
+        return _tried_as(system, instruction, instruction.body, run)
+    done, refused = [], []
+    for dtype in types_of(system):
+        try:
+            done.append(_tried_as(system, instruction, typed(instruction.body, dtype), run))
+        except IsamError as e:  # what brings or holds the operands need not do so with all types
+            refused.append(e)
+            continue
+        if done[-1].fault:
+            return replace(done[-1], fault=f"as {dtype}: {done[-1].fault}")
+    if not done:
+        raise refused[0]
+    return replace(done[0], called=frozenset[str]().union(*(t.called for t in done)))
+
+
+def _tried_as(system: System, instruction: Instruction, body: Kernel, run: bool) -> Trial:
     called: set[str] = set()
     for sizes in _sizes(instruction):
-        job = new_job(instruction.body.with_sizes(sizes), system, {}, None, require=(instruction.name,))
+        job = new_job(body.with_sizes(sizes), system, {}, None, require=(instruction.name,))
         try:
             plain_stages(job)
         except InternalError as e:

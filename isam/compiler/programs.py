@@ -8,15 +8,16 @@ strict simulator in residues modulo a prime and must equal the oracle, without t
 from __future__ import annotations
 
 import random
+import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import field, replace
+from math import inf
 
 from isam.classes import dataclass
+from isam.compiler.alone import has_any, typed, types_of
 from isam.compiler.stages import new_job, run_stages
 from isam.diagnostics import InternalError, IsamError
-from isam.ir.dtype import ANY
-from isam.ir.instruction import Instruction
 from isam.ir.kernel import Buffer, Kernel, Statement
 from isam.ir.text import print_kernel
 from isam.ir.verify import verify
@@ -25,6 +26,7 @@ from isam.system.graph import System
 
 MAX_ELEMENTS = 1 << 14  # of one operand, so that the simulator is done soon
 MAX_POINTS = 1 << 17  # of one statement
+TRIES = 200  # in a row without a program, after which there is taken to be none
 FREE = 24  # sizes without a limit stay below
 
 
@@ -72,13 +74,17 @@ class Outcome:
         return print_kernel(self.kernel)
 
 
-def programs(system: System, seed: int, use: Use) -> Iterator[Outcome]:
-    """Random programs on the machine, compiled and judged, without end. ``use`` gathers what schedules use."""
+def programs(system: System, seed: int, use: Use, end: float = inf) -> Iterator[Outcome]:
+    """Random programs on the machine, compiled and judged; over at ``end`` (of ``time.perf_counter``), and where many
+    tries in a row (``TRIES``) make none. ``use`` gathers what schedules use."""
     machine = replace(system, backend="simulator")
     rng = random.Random(seed)
-    while True:
+    misses = 0
+    while misses < TRIES and time.perf_counter() <= end:
         kernel = program(machine, rng, rng.randint(1, 5))
+        misses += 1
         if kernel is not None:
+            misses = 0
             yield _judged(kernel, machine, rng.randrange(1 << 30), use)
 
 
@@ -105,14 +111,14 @@ def _judged(kernel: Kernel, machine: System, seed: int, use: Use) -> Outcome:
 
 def program(system: System, rng: random.Random, length: int) -> Kernel | None:
     """A kernel of so many instructions' bodies; None when this throw of the dice makes none."""
-    chosen = [i for i in system.compute if all(b.dtype != ANY for b in i.body.buffers)]
-    families = sorted({i.family or i.name for i in chosen})
+    families = sorted({i.family or i.name for i in system.compute})
     if not families:
         return None
     made = _Program(rng)
     for _ in range(length):
         family = rng.choice(families)
-        made.add(rng.choice([i for i in chosen if (i.family or i.name) == family]))
+        i = rng.choice([i for i in system.compute if (i.family or i.name) == family])
+        made.add(typed(i.body, rng.choice(types_of(system))) if has_any(i.body) else i.body)
     kernel = made.kernel()
     return kernel if kernel.body and not verify(kernel) else None
 
@@ -123,22 +129,22 @@ class _Program:
         self.buffers: dict[str, Buffer] = {}
         self.body: list[Statement] = []
 
-    def add(self, i: Instruction) -> None:
-        """The instruction's body at some sizes, on operands that are there or new."""
+    def add(self, body: Kernel) -> None:
+        """An instruction's body at some sizes, on operands that are there or new."""
         old = [b for b in self.buffers.values() if b.role != "in"]
-        inputs = [a for a in i.body.arguments if a.role != "out"]
+        inputs = [a for a in body.arguments if a.role != "out"]
         sizes: dict[str, int] = {}
         played: dict[str, str] = {}
         if old and inputs:
             operand, buffer = self.rng.choice(inputs), self.rng.choice(old)
             if operand.dtype == buffer.dtype and _same(operand, buffer, sizes):
                 played[operand.name] = buffer.name
-        for s in i.syms:
+        for s in body.syms:
             if s.name not in sizes:
                 top = s.hi if s.hi is not None else FREE
                 top = self.rng.choice([top, top, min(top, 5), top + top // 2 + 1])
                 sizes[s.name] = max(s.lo, 1, self.rng.randint(1, top) // s.multiple_of * s.multiple_of)
-        whole = i.body.with_sizes(sizes)
+        whole = body.with_sizes(sizes)
         if _elements(whole) > MAX_ELEMENTS or _points(whole) > MAX_POINTS or whole.syms:
             return
         for b in whole.buffers:

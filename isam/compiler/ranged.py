@@ -102,7 +102,10 @@ def _of_range(kernel: Kernel, size: str, limits: tuple[int, int], known: Mapping
         what = f"{size} is a number, {known[size]}, and a range"
         raise fail("range-limits", what, kernel.loc, "leave it out of the sizes")
     step = sym.multiple_of
-    if not 0 <= lo <= hi or hi < step or hi // step > LARGEST:
+    if lo > hi:
+        what = f"{lo} <= {size} <= {hi} is no range: it begins behind its end"
+        raise fail("range-limits", what, kernel.loc, f"from {hi} to {lo}?")
+    if lo < 0 or hi < step or hi // step > LARGEST:
         most_rows = f"1 to {LARGEST * step} rows" + (f", a multiple of {step}" if step > 1 else "")
         raise fail("range-limits", f"{lo} <= {size} <= {hi} is no range of {most_rows}", kernel.loc)
     if any(not lo <= n <= hi for n in likely) or any(not w > 0 for w in likely.values()):

@@ -66,6 +66,8 @@ CODES: dict[str, str] = {
     "L242": "A size that no shape, bound, condition, index or other size mentions. It is a remark: nothing is refused.",
     "L243": "A buffer that no statement reads or writes. It is a remark: nothing is refused.",
     "L244": "A temporary that is written and never read. It is a remark: nothing is refused.",
+    "L245": "An instruction has a recurrent loop: it is one step, no kernel is carried out by it. It is a remark: "
+            "nothing is refused.",
     "L310": "An undeclared temporary would need two dtypes. Cast one of the values that meet in it.",
     "L311": "A cast gives a value of one dtype to a buffer of another.",
     "V401": "A name that does not exist, exists twice, or has a role or permission that does not exist. "

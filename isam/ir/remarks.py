@@ -13,6 +13,7 @@ from isam.diagnostics import Diagnostic, Loc
 from isam.ir.affine import Affine
 from isam.ir.kernel import Axis, Domain, Sym
 from isam.ir.printer import print_condition
+from isam.ir.syntax import Definition, Loop
 
 WORK = 200_000  # elementary steps of the library for one 'where'
 
@@ -31,6 +32,13 @@ class Where:
 def remarks(wheres: Iterable[Where]) -> list[Diagnostic]:
     """Those that no step of their block satisfies, whatever the sizes: decided exactly, within a budget."""
     return [d for w in wheres for d in _empty(w)]
+
+
+def looping(found: Iterable[Definition]) -> list[Diagnostic]:
+    """Instructions with a recurrent loop: no kernel is carried out by such."""
+    return [Diagnostic("L245", f"the instruction '{d.name}' has a recurrent loop over {block.axis.name}, and is one "
+                       "step: no kernel is carried out by it", block.loc, "describe that of one iteration")
+            for d in found if d.keyword == "instruction" for block in d.body if isinstance(block, Loop)]  # fmt: skip
 
 
 def _empty(w: Where) -> list[Diagnostic]:

@@ -14,7 +14,7 @@ from isam.ir.kernel import Kernel
 from isam.ir.lexer import Report, tokenize
 from isam.ir.lower import Lowering
 from isam.ir.printer import print_kernel
-from isam.ir.remarks import Where, remarks
+from isam.ir.remarks import Where, looping, remarks
 from isam.ir.syntax import Definition
 from isam.ir.tabs import laid_out
 from isam.ir.unused import unused
@@ -35,7 +35,7 @@ class Module:
     @property
     def remarks(self) -> list[Diagnostic]:
         """What is legal and still looks wrong, in text order."""
-        found = [*remarks(self.wheres), *unused(self.written)]
+        found = [*remarks(self.wheres), *looping(self.written), *unused(self.written)]
         return sorted(found, key=lambda d: (d.loc.line, d.loc.column))
 
     def __str__(self) -> str:

@@ -128,17 +128,18 @@ def _array(p: Parameter, value: Any, faults: list[Diagnostic]) -> Array | None:
 
 def _number(p: Parameter, value: Any, faults: list[Diagnostic]) -> Array | None:
     try:
-        array = np.asarray(value)
-        known = array.dtype.kind in "iubf" or array.dtype == p.dtype
-        exact = array.ndim == 0 and known and array.astype(p.dtype) == array
-        if type(value) is float and p.dtype.kind not in "iub":
-            exact = True  # a Python float is a number in the text of the call: it takes the argument's type
+        with np.errstate(all="ignore"):  # what is lost is said below
+            array = np.asarray(value)
+            known = array.dtype.kind in "iubf" or array.dtype == p.dtype
+            exact = array.ndim == 0 and known and array.astype(p.dtype) == array
+            if type(value) is float and p.dtype.kind not in "iub":
+                exact = True  # a Python float is a number in the text of the call: it takes the argument's type
+            if exact:
+                return array.astype(p.dtype)
     except (OverflowError, ValueError, TypeError):
-        exact, array = False, np.zeros(())
-    if not exact:
-        faults.append(_fault("dtype", f"'{p.name}' must be {p.dtype}; {_plain(value)!r} is not exact in it"))
-        return None
-    return array.astype(p.dtype)
+        pass
+    faults.append(_fault("dtype", f"'{p.name}' must be {p.dtype}; {_plain(value)!r} is not exact in it"))
+    return None
 
 
 def _check(signature: Signature, p: Parameter, a: Array, sizes: dict[str, int], faults: list[Diagnostic]) -> None:

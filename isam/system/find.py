@@ -41,6 +41,9 @@ def find_system(name: str) -> Path:
     if name.endswith(".isam"):
         raise fail("system-unknown", f"'{Path(name).name[:60]}' is a file of kernels, not a system",
                    hint="`isam check` looks it over; the path of a description ends in .yaml")  # fmt: skip
+    if name == "-":
+        raise fail("system-unknown", "'-' is no system: descriptions are not read from standard input",
+                   hint="a name or the path of a YAML file")  # fmt: skip
     if looks_like_path(name):
         return Path(name)
     for path in _candidates(name):

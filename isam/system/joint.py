@@ -18,6 +18,8 @@ def contradiction(system: System, i: Instruction, homes: Homes) -> str:
     """Why no memory can be found for every operand, in terms of as few operands as show it; empty: it can."""
     ported = {m.name for m in system.memories.values() if m.ports.read is not None or m.ports.write is not None}
     operands, used = list(homes), {h for some in homes.values() for h in some if h in system.memories}
+    if not all(system.memories[m].capacity for m in used):
+        return ""  # one that holds nothing is refused itself
     tight = {m for m in used if demand(i, system.memories[m], operands) > system.memories[m].limit}
     if len(i.apart) < 2 and not ported & used and not tight:
         return ""

@@ -120,6 +120,9 @@ class Groups:
                             "write 'values: [a, b]' or 'bits: 16'")  # fmt: skip
             return None
         bits = v.get("bits")
+        if "values" in v and not v["values"]:
+            self.faults.add("system-state", f"the register '{e.name}' can hold nothing", _at(e, "values"),
+                            "for example 'values: [a, b]'")  # fmt: skip
         if bits is not None and not 1 <= bits <= MAX_BITS:
             self.faults.add("system-state", f"a register has 1 to {MAX_BITS} bits, not {bits}", _at(e, "bits"),
                             "for example 'bits: 16'")  # fmt: skip

@@ -36,7 +36,7 @@ def test_wrong_usage_is_2(cli, args):
     (("map", "\0"), "cli-file"),
     (("map", "F:nothing"), "cli-kernel"),
     (("map", "T"), "cli-kernel"),
-    (("print", "T:nothing"), "cli-kernel"),
+    *(((verb, name), "cli-kernel") for verb in ("print", "check", "map") for name in ("T:nothing", "T:")),
     (("map", "F", "--on", "tyo"), "system-unknown"),
     (("map", "F", "--on", "toy", "-D", "M"), "cli-size"),
     (("map", "F", "--on", "toy", "-D", "M=1.5"), "cli-size"),
@@ -50,11 +50,20 @@ def test_wrong_usage_is_2(cli, args):
     (("map", "F", "--on", "toy", "-i", "mm5"), "instruction-unknown"),
     (("map", "F", "--on", "toy", "--require", "mm5"), "instruction-unknown"),
     (("map", "F", "--on", "toy", "--approach", "gredy"), "registry-unknown"),
+    (("map", "F", "--on", "toy", "-i", "mm4_f32", "--approach", "greedy"), "cli-option"),
+    (("map", "F", "--on", "toy", "-i", "mm4_f32", "--require", "nope"), "cli-option"),
+    (("map", "F", "--on", "toy", "-i", "mm4_f32", "--decisions"), "cli-option"),
+    (("map", "F", "--on", "toy", "--strided"), "cli-option"),
+    (("map", "F", "--on", "toy", "-i", ""), "instruction-unknown"),
+    (("explain", "F", "--on", "toy", "--strided"), "cli-option"),
+    (("explain", "F", "--on", "toy", "-i", ""), "instruction-unknown"),
     (("schedule", "F", "--on", "toy"), "cli-size"),
     (("schedule", "F", "--on", "toy", "-D", ONE, "--replay", "missing"), "trace-read"),
     (("schedule", "F", "--on", "toy", "-D", ONE, "--replay", "F"), "trace-read"),
     (("schedule", "F", "--on", "toy", "-D", ONE, "--trace", "no/such/folder"), "cli-file"),
     (("compile", "F", "--on", "toy", "-D", ONE, "-o", "no/such/folder"), "artifact-write"),
+    *((("compile", "F", "--on", "toy", "-D", ONE, "-o", out), "artifact-write") for out in (".", "./", "", "/", "..")),
+    (("range", "F", "M=1:2", "--on", "toy", "-D", "N=1,K=1", "-o", "."), "artifact-write"),
     (("run", "F", "-D", ONE, "--repeat", "0"), "cli-number"),
     (("run", "F", "-D", ONE, "--input", "A"), "cli-array"),
     (("run", "F", "-D", ONE, "--input", "Q=x.npy"), "cli-array"),
@@ -67,6 +76,8 @@ def test_wrong_usage_is_2(cli, args):
     (("system", "test", "toy", "-i", "mm5"), "instruction-unknown"),
     (("code", "V9999"), "cli-code"),
     (("run", "F", "-D", ONE, "--limit", "-1"), "cli-number"),
+    (("run", "F", "--on", "toy", "-D", ONE, "--limit", "0"), "cli-number"),
+    (("run", "F", "-D", ONE, "--check", "--limit", "0"), "cli-number"),
     (("run", "F", "-D", ONE, "--require", "mm5"), "instruction-unknown"),
     (("run", "F", "--on", "toy", "-D", "M=33,N=33,K=33", "--limit", "100"), "cli-limit"),
     (("run", "F", "-D", "M=99,N=99,K=99", "--check", "--limit", "100"), "cli-limit"),
@@ -89,7 +100,7 @@ def test_wrong_input_is_2_and_says_why(cli, matmul, two, args, code):
     certificates = matmul.parent / "c.json"
     certificates.write_text('{"certificates": 3}')
     files = {"F": str(matmul), "E": str(empty), "C": str(certificates), "T": str(two), "F:nothing": f"{matmul}:nothing",
-             "T:nothing": f"{two}:nothing", "A=F": f"A={matmul}"}  # fmt: skip
+             "T:nothing": f"{two}:nothing", "T:": f"{two}:", "A=F": f"A={matmul}"}  # fmt: skip
     args = [files.get(a, a) for a in args]
     ran = cli(*args)
     assert ran.code == 2, (ran.out, ran.err)

@@ -56,6 +56,25 @@ def test_check_reports_all_faults_of_all_files(cli, tmp_path):
     assert "^" in ran.err
 
 
+def test_check_looks_at_what_is_named(cli, tmp_path):
+    """Faults and remarks on the others count where the whole file is asked for."""
+    file = tmp_path / "f.isam"
+    unused = "  in x: f32[N]\n  in z: f32[N]\n  out y: f32[N]\n  forall i < N\n    y[i] = x[i]\n"
+    wrong = "kernel wrong(N)\n  in x: f32[N]\n  out y: f32[N]\n  forall i < N\n    y[i] = x[i + 1]\n"
+    file.write_text(f"kernel first(N)\n{unused}{wrong}instruction second(N)\n{unused}")
+    assert cli("check", file).code == 2
+    assert cli("check", f"{file}:wrong").code == 2
+    for name, line in (("first", 3), ("second", 14)):
+        d = cli("check", f"{file}:{name}", "--json").json("check")
+        (given,) = d["files"]
+        assert [i["name"] for i in given["items"]] == [name]
+        assert [r["line"] for r in given["remarks"]] == [line]
+    ran = cli("check", f"{file}:frist")
+    assert ran.code == 2
+    assert "has no 'frist'" in ran.err
+    assert "did you mean 'first'?" in ran.err
+
+
 def test_print_reads_back_in(cli, two):
     first = cli("print", two)
     again = cli("print", "-", stdin=first.out)

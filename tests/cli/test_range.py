@@ -41,7 +41,7 @@ def test_of_a_machine_that_is_simulated_only_the_variants_are_told(cli, matmul):
 
 @pytest.mark.parametrize(("given", "code", "says"), [
     (["M=1"], "cli-range", "M=1:512"),
-    (["M=5:2", *SIZES], "range-limits", "no range"),
+    (["M=5:2", *SIZES], "range-limits", "no range: it begins behind its end"),
     (["M=1:9", *SIZES, "--likely", "3"], "cli-range", "NUMBER=WEIGHT"),
     (["M=1:9", *SIZES, "--likely", "33=1"], "range-limits", "between 1 and 9"),
     (["M=1:9", *SIZES, "--at", "1,10"], "cli-range", "between 1 and 9"),

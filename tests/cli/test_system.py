@@ -41,6 +41,63 @@ def test_why_random_programs_are_refused(cli, tmp_path):
         assert r["reason"].startswith(("error", str(mine)))
 
 
+ALONE = """isam: 1
+system: alone
+memories:
+  dram: {{kind: managed, capacity: 1 GiB, home: true}}
+units:
+  u: {{runs: [dup], clock: 1 GHz}}
+instructions:
+  dup:
+    body: |
+      instruction dup({size})
+        in  S: {dtype}[N]
+        out D: {dtype}[N]
+        forall i < N
+          D[i] = S[i]
+    homes: [dram]
+    cost: {{issue: 1 cycle, latency: 1 cycle}}
+"""
+
+
+def test_an_instruction_of_any_type_is_tried_as_several(cli, tmp_path):
+    mine = tmp_path / "any.yaml"
+    mine.write_text(ALONE.format(size="N", dtype="any"))
+    d = cli("system", "test", mine, "--json").json("system test")
+    assert (d["right"], d["wrong"], d["refused"]) == (["dup"], {}, {})
+    assert (d["programs"]["right"], d["unused"]["instructions"]) == (20, [])
+
+
+def test_an_instruction_of_any_type_is_right_where_its_operands_can_be_had(cli, tmp_path):
+    """Of a machine that moves one type only, the others say nothing against it."""
+    mine = tmp_path / "mine.yaml"
+    assert cli("system", "new", "mine", "-o", mine).code == 0
+    text = mine.read_text().replace("runs: [mm4,", "runs: [dup, mm4,").replace("any[", "f32[")
+    dup = ALONE.format(size="N <= 4", dtype="any").partition("instructions:\n")[2]
+    mine.write_text(text + dup.replace("homes: [dram]", "homes: [ra, rb]"))
+    d = cli("system", "test", mine, "-i", "dup", "--json").json("system test")
+    assert (d["right"], d["wrong"], d["refused"]) == (["dup"], {}, {})
+
+
+def test_numbers_that_mean_nothing_are_refused(cli):
+    for option, number in (("--programs", "-1"), ("--seconds", "-1"), ("--seconds", "nan")):
+        ran = cli("system", "test", "tiny", option, number)
+        assert ran.code == 2
+        assert "cli-number" in ran.err
+
+
+def test_no_programs_are_looked_for_without_end(cli, tmp_path):
+    """Operands of this one are too large for a random program."""
+    mine = tmp_path / "large.yaml"
+    mine.write_text(ALONE.format(size="N == 65536", dtype="f32"))
+    ran = cli("system", "test", mine)
+    assert ran.code == 0
+    assert "1 of 1 instructions do what their bodies say\n  no more programs: its instructions made no" in ran.out
+    d = cli("system", "test", mine, "--json").json("system test")
+    assert d["programs"] == {"right": 0, "refused": [], "wrong": [], "given_up": d["programs"]["given_up"]}
+    assert "200 tries" in d["programs"]["given_up"]
+
+
 def test_system_test_finds_a_template_that_lies(cli, tmp_path):
     """An instruction whose emission computes something else is named, with the fault."""
     mine = tmp_path / "liar.yaml"

@@ -35,6 +35,14 @@ def test_table_within_a_page_is_up_to_date(name: str) -> None:
     assert text == filled(text, TABLES[name]()), "run: python -m isam.cli.pages docs"
 
 
+def test_options_that_are_spelled_two_ways_say_which_holds() -> None:
+    page = PAGES["cli.md"]()
+    assert "`--code / --no-code`: " in page
+    assert "byte by byte. (default `--code`)" in page
+    assert "* `--seed VALUE`: Of the random data. (default `0`)\n" in page
+    assert "* `--rounds VALUE`: Turns that each contender gets (default 5, quick 3).\n" in page
+
+
 def test_a_page_without_marks_is_not_filled() -> None:
     with pytest.raises(ValueError, match="generated"):
         filled("# A page\n", "| a table |\n")

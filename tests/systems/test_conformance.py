@@ -37,6 +37,10 @@ def test_programs_are_the_same_again_and_read_back_in() -> None:
     assert any(len(o.kernel.statements) > 2 for o in one)
 
 
+def test_programs_end_when_the_time_is_over() -> None:
+    assert list(programs(load_system("toy"), 5, Use(), end=0.0)) == []
+
+
 def test_what_was_not_used_is_told() -> None:
     machine, use = load_system("casestudy"), Use()
     everything = use.unused(machine)

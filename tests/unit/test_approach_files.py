@@ -34,6 +34,19 @@ def mine(tmp_path):
     return path
 
 
+def test_a_file_of_another_kind_is_named(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mm.isam").write_text("kernel k()\n")
+    (tmp_path / "beam").write_text("")
+    for name in ("mm.isam", "mm.isam:Foo", "mm.isam:Foo:7"):
+        with pytest.raises(IsamError, match=r"approach-file\]: mm.isam is no file of Approaches: .* not end in \.py"):
+            as_approach(name)
+    for name in ("mine.isam:Foo", "nothing"):
+        with pytest.raises(IsamError, match="registry-unknown"):
+            as_approach(name)
+    assert as_approach("beam:8") is not None  # a name first, whatever lies here
+
+
 def test_a_class_in_a_file(mine):
     found = as_approach(f"{mine}:Smallest")
     assert (type(found).__name__, found.name, found.far) == ("Smallest", "smallest", 1)

@@ -127,6 +127,15 @@ def test_a_failed_write_leaves_nothing(tmp_path, monkeypatch):
         sample().save(tmp_path / "no" / "such" / "folder.isa")
 
 
+@pytest.mark.parametrize("place", [".", "./", "", "/", "..", "folder/"])
+def test_what_names_no_file_cannot_be_written(tmp_path, monkeypatch, place):
+    (tmp_path / "folder").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(IsamError, match="artifact-write"):
+        sample().save(place)
+    assert [p.name for p in tmp_path.iterdir()] == ["folder"]
+
+
 def test_a_zip_of_something_else_is_no_artifact(tmp_path):
     np.savez(tmp_path / "x.npz", a=np.zeros(3))
     with pytest.raises(IsamError, match=r"artifact-damaged\]: .*x.npz is no ISAM artifact") as e:

@@ -215,6 +215,15 @@ def test_wrong_calls_are_diagnostics(code):
     assert [d.code for d in e.value.diagnostics] == [code]
 
 
+def test_threads_of_the_environment_are_told_by_their_variable(monkeypatch):
+    monkeypatch.setenv("ISAM_THREADS", "abc")
+    with pytest.raises(IsamError, match=r"compile-threads\]: .*ISAM_THREADS.* 'abc' is no number of threads"):
+        isam.compile(MATMUL, **TOY)
+    with pytest.raises(IsamError) as e:
+        isam.compile(MATMUL, threads=0, **TOY)
+    assert "ISAM_THREADS" not in str(e.value)
+
+
 def test_what_is_not_a_kernel():
     for wrong in (7, None, "instruction x(M)\n  inout a: f32[M]\n  forall i < M\n    a[i] += a[i]\n"):
         with pytest.raises(IsamError):
@@ -443,7 +452,8 @@ def test_what_is_required_is_known_before_sizes_are() -> None:
 
 @pytest.mark.parametrize(("argument", "code"), [
     ({"require": 3}, "instruction-unknown"), ({"require": ["mm4", 3]}, "instruction-unknown"),
-    ({"sizes": {3: 8}}, "size-unknown"), ({"cache": 3}, "path-type"), ({"replay": 3}, "path-type"),
+    ({"sizes": {3: 8}}, "size-unknown"), ({"cache": 3}, "path-type"),
+    ({"cache": "a\0b"}, "path-type"), ({"replay": 3}, "path-type"),
     ({"replay": "no such file"}, "trace-read")])  # fmt: skip
 def test_what_is_of_a_wrong_type_or_missing_is_told_before_there_is_an_array(argument, code):
     with pytest.raises(IsamError) as e:
@@ -453,6 +463,7 @@ def test_what_is_of_a_wrong_type_or_missing_is_told_before_there_is_an_array(arg
 
 def test_what_is_no_path_is_told():
     fn = isam.compile(MATMUL, sizes={"M": 2, "N": 2, "K": 2}, **TOY)
-    for wrong in (lambda: fn.save(None), lambda: fn.artifact.save(3), lambda: isam.load(None)):
+    for wrong in (lambda: fn.save(None), lambda: fn.artifact.save(3), lambda: isam.load(None),
+                  lambda: fn.save("a\0b"), lambda: isam.load("a\0b")):  # fmt: skip
         with pytest.raises(IsamError, match="path-type"):
             wrong()

@@ -13,6 +13,7 @@ import typer
 
 from isam.cli.answer import Answer, answering
 from isam.cli.options import AsJson
+from isam.cli.places import apart
 from isam.cli.progress import counting
 from isam.cli.system.new import write_new
 from isam.cli.system.trial import ONLY, SYSTEM
@@ -50,6 +51,7 @@ def calibrate(system: SYSTEM = "host", instruction: ONLY = "*", output: OUT = No
     from isam.tune.calibrate import Calibration
     from isam.tune.roofs import rates
 
+    apart([output], [])
     if output is not None and output.exists():
         raise fail("cli-file", f"cannot write {output}: it is there already", hint="name another file, or remove it")
     s = load_system(system)

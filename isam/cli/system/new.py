@@ -11,6 +11,7 @@ import typer
 from isam.cli.answer import Answer, answering
 from isam.cli.interrupts import held
 from isam.cli.options import AsJson
+from isam.cli.places import apart
 from isam.diagnostics import fail
 
 NAME = Annotated[str, typer.Argument(metavar="NAME", help="What the machine is called.")]
@@ -30,6 +31,7 @@ def new(name: NAME, output: OUT = None, as_json: AsJson = False) -> Answer:
     text = files("isam.cli").joinpath("templates/system.yaml").read_text(encoding="utf-8").replace("NAME", name, 1)
     if output is None:
         return Answer(text, {"name": name, "file": None, "text": text})
+    apart([output], [])
     write_new(output, text)
     lines = f"wrote {output}\n  isam system check {output}\n  isam run matmul.isam --on {output} -D M=8,N=8,K=8 --check"
     return Answer(lines, {"name": name, "file": str(output), "text": text})

@@ -13,7 +13,7 @@ import typer
 
 from isam.cli.answer import Answer, answering
 from isam.cli.options import AsJson
-from isam.diagnostics import IsamError
+from isam.diagnostics import IsamError, fail
 
 if TYPE_CHECKING:
     from isam.system.graph import System
@@ -30,7 +30,7 @@ SECONDS = Annotated[float, typer.Option("--seconds", help="Stop after this long 
     "system test", system="its name", right="instructions that did what their bodies say", wrong="name to fault",
     refused="name to why the machine could not be made to run it alone", left="not reached within --seconds",
     programs="random ones: how many right, the text and the reason of refused ones, the text and the fault of wrong "
-    "ones",
+    "ones; given_up: why there were fewer than asked for, or an empty text",
     unused="instructions, edges and units that no program used",
 )  # fmt: skip
 def trial(system: SYSTEM, instruction: ONLY = "*", seconds: SECONDS = 60.0, programs: PROGRAMS = 20, seed: SEED = 0,
@@ -41,6 +41,8 @@ def trial(system: SYSTEM, instruction: ONLY = "*", seconds: SECONDS = 60.0, prog
     instructions, simulated and compared with the exact oracle; what of the machine they used is counted. Exit code 1
     when anything is computed wrong.
     """
+    if programs < 0 or not seconds >= 0:
+        raise fail("cli-number", "--programs and --seconds are not negative", hint="0 programs: instructions alone")
     from isam.compiler.alone import fault_alone
     from isam.system.load import load_system
     from isam.system.names import named
@@ -78,22 +80,21 @@ def trial(system: SYSTEM, instruction: ONLY = "*", seconds: SECONDS = 60.0, prog
 
 def _programs(s: System, count: int, seed: int, end: float) -> tuple[dict[str, Any], dict[str, list[str]], list[str]]:
     """Outcomes of random programs, what they left unused, and lines that say both."""
-    from isam.compiler.programs import Use, programs
+    from isam.compiler.programs import TRIES, Use, programs
 
     use, right = Use(), 0
     refused: list[dict[str, str]] = []
     reasons: list[str] = []
     wrong: list[dict[str, str]] = []
-    for o in islice(programs(s, seed, use), count):
+    for o in islice(programs(s, seed, use, end), count):
         right += o.verdict == "right"
         if o.verdict == "no":
             refused.append({"program": str(o), "reason": o.whole})
             reasons.append(o.reason + "".join(f"\n    {r.strip(' -')}" for r in o.whole.splitlines()[1:2]))
         wrong += [{"program": str(o), "fault": o.reason}] if o.verdict == "wrong" else []
-        if time.perf_counter() > end:
-            break
     unused = use.unused(s) if right else {}
     tried = right + len(refused) + len(wrong)
+    none = tried < count and time.perf_counter() <= end
     lines = [f"{tried} random programs: {right} right, {len(refused)} refused with a reason, {len(wrong)} wrong"]
     totals = {"instructions": len(s.compute), "edges": len({(m.source, m.target, m.by) for m in s.moves}),
               "units": len(s.units)}  # fmt: skip
@@ -102,7 +103,9 @@ def _programs(s: System, count: int, seed: int, end: float) -> tuple[dict[str, A
     lines += [f"  they used {', '.join(used)}"] if used else []
     lines += [f"  never: {x}" for what in ("units", "edges") for x in unused.get(what, ())]
     lines += [f"  wrong: {w['fault']}\n{w['program']}" for w in wrong]
-    return {"right": right, "refused": refused, "wrong": wrong}, unused, lines if tried else []
+    given_up = f"its instructions made no program in {TRIES} tries in a row" if none else ""
+    lines = (lines if tried else []) + ([f"  no more programs: {given_up}"] if none else [])
+    return {"right": right, "refused": refused, "wrong": wrong, "given_up": given_up}, unused, lines
 
 
 def _told(reasons: list[str]) -> list[str]:

@@ -102,3 +102,12 @@ def test_what_is_printed_is_not_remarked_on():
     """Though its constants have been put in and its sizes may be."""
     text = TEXT.format(head="T, p=3", where="i < p")
     assert parse_file(str(parse_file(text).kernels[0].with_params(p=2))).remarks == []
+
+
+def test_an_instruction_with_a_recurrent_loop_is_remarked_on():
+    """No kernel is carried out by it; in a kernel the same loop is what loops are for."""
+    text = "{}(N, T)\n  in x: f32[T, N]\n  inout s: f32[N]\n  loop t < T\n    forall i < N\n      s[i] += x[t, i]\n"
+    (said,) = parse_file(text.format("instruction sums")).remarks
+    assert (said.code, said.loc.line, said.loc.column) == ("L245", 4, 3)
+    assert "'sums' has a recurrent loop over t" in said.message
+    assert parse_file(text.format("kernel sums")).remarks == []

@@ -232,3 +232,17 @@ def test_numbers_print_as_numbers():
     fn = isam.compile("kernel k()\n  in x: i32\n  out y: i32\n  y[] = x[]\n", on="toy", check=False)
     with pytest.raises(IsamError, match=r"'x' must be int32; 0\.5 is not exact in it"):
         fn(np.float64(0.5))
+
+
+@pytest.mark.parametrize(("dtype", "value", "refused"), [
+    ("f32", 1e300, False), ("f32", np.float64(1e300), True), ("f16", 1e6, False), ("i8", float("nan"), True),
+    ("i8", 300, True), ("i8", np.float32("inf"), True), ("bf16", 1e300, False),
+])  # fmt: skip
+@pytest.mark.filterwarnings("error")
+def test_numbers_that_do_not_fit_make_no_warnings(dtype, value, refused):
+    fn = isam.compile(f"kernel k()\n  in x: {dtype}\n  out y: {dtype}\n  y[] = x[]\n", on="toy", check=False)
+    if refused:
+        with pytest.raises(IsamError, match=r"call-dtype\]: .*is not exact in it"):
+            fn(value)
+    else:
+        assert np.isinf(fn(value).astype("f8"))

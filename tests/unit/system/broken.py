@@ -113,6 +113,10 @@ BROKEN: dict[str, tuple[str, str, list[str], str, str]] = {
         ["24:14 system-apart"], "an operand of 'mm4' cannot be apart from itself", "name each operand once"),
     "cost-unit": ("latency: 12 cycles", "latency: 12 ns",
         ["25:38 system-unit"], "'ns' is not a unit of cycles", "units: cycles, cycle; for example '4 cyc"),
+    "cell-empty": ("rb:   {kind: managed, cells: 8, cell: 64 B}", "rb:   {kind: managed, cells: 8, cell: 0 B}",
+        ["7:3 system-memory"], "the memory 'rb' holds nothing", "give it a capacity above zero"),
+    "cells-none": ("rb:   {kind: managed, cells: 8, cell: 64 B}", "rb:   {kind: managed, cells: 0, cell: 64 B}",
+        ["7:3 system-memory"], "the memory 'rb' holds nothing", "give it a capacity above zero"),
     "bandwidth-none": ("bandwidth: 16 B/cycle", "bandwidth: 0 B/cycle",
         ["33:41 system-unit"], "nothing moves at the bandwidth of 'copy'", "for example '16 B/cycle'"),
     "bandwidth-of-cache-none": ("memories:\n", "memories:\n"

@@ -178,6 +178,8 @@ BROKEN = {
     "state-both": ("{values: [ws, os], reset: os}", "{values: [ws, os], bits: 1}", ["23 system-state"],
         "either one of 'values' or a number of 'bits'", "write 'values:"),
     "state-reset": ("reset: os", "reset: is", ["23 system-state"], "cannot hold 'is'", "known here: ws, os"),
+    "state-empty": ("{values: [ws, os], reset: os}", "{values: []}", ["23 system-state", "37 system-state",
+        "42 system-state"], "the register 'dataflow' can hold nothing", "for example 'values: [a, b]'"),
     "state-bits": ("bits: 16, reset: 0", "bits: 65", ["24 system-state"], "1 to 64 bits, not 65", "for example"),
     "state-wide": ("reset: 0", "reset: 65536", ["24 system-state"], "cannot hold '65536'", "below 2^16"),
     "requires-register": ("requires: {dataflow", "requires: {dataflov", ["37 system-unknown-register"],
