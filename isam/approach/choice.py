@@ -378,7 +378,7 @@ def place(method: Any) -> Loc:
     return NOWHERE if code is None or ours else Loc(code.co_filename, code.co_firstlineno, 1)
 
 
-def _raised_at(e: Exception, otherwise: Loc) -> Loc:
+def _raised_at(e: BaseException, otherwise: Loc) -> Loc:
     """The line of the method that raised, or of what it called in its own file."""
     at, found = e.__traceback__, otherwise
     while at is not None:

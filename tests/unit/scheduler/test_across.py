@@ -74,6 +74,26 @@ def test_the_last_loop_goes_along_most_rows(value, axis):
     assert plan.order[-1][0] == axis
 
 
+@pytest.mark.parametrize(("rows", "columns", "axis"), [
+    (64, 40000, "j"),  # read as few long streams, each of whole lines that are written
+    (60, 40000, "i"),  # lines of results would be written in two parts, far from each other
+    (64, 2000, "i"),  # near
+    (10240, 1000, "i"),  # of short rows there are no streams
+    (2048, 2048, "j"),
+])  # fmt: skip
+def test_long_rows_from_afar_are_streams(rows: int, columns: int, axis: str) -> None:
+    plan = taken("X[i, j] * 3", "host-zen4", M=rows, N=columns)
+    assert plan.order[-1][0] == axis
+
+
+def test_rows_are_far_beyond_twice_the_second_cache() -> None:
+    plan = taken("X[i, j] * 3", M=64, N=4096)
+    group, size = plan.group, 2 * 4 * 64 * 4096
+    assert last_axis(group, group.main, size // 2 - 1) == "j"
+    assert last_axis(group, group.main, size // 2) == "i"
+    assert last_axis(group, group.main, 0) == "i", "without caches"
+
+
 def test_vectors_along_rows_that_are_read():
     plan = taken("X[i, j] * Z[i, j]")
     main = plan.group.main

@@ -32,6 +32,7 @@ from isam.scheduler.plans.conflicts import (
     fetched,
     overlaps,
     rows_late,
+    short_rows,
     taken_whole,
 )
 from isam.scheduler.plans.register import RegisterBlock, blocks, least
@@ -337,6 +338,42 @@ def test_few_long_rows_at_a_time_come_from_a_slow_cache(rows, last, together):
     assert made is not None
     loops = (n for n in distinct(made.call) if isinstance(n, Loop))
     assert max(n.step for n in loops if any(isinstance(c, Loop) for c in distinct(n.body))) == together
+
+
+ALONG = """kernel along(M, N)
+  in    X: f32[M, N]
+  const b: f32[N]
+  out   Y: f32[M, N]
+  forall i < M, j < N
+    Y[i, j] = X[i, j] + b[j]
+"""
+
+
+@pytest.mark.parametrize(("rows", "columns", "tiles"), [
+    (4096, 768, {"i": 1, "j": 8}),  # one row after the other is one stream
+    (64, 768, {"i": 8, "j": 1}),  # near
+    (4096, 4096, {"i": 8, "j": 1}),  # several long rows are streams as well
+    (80000, 48, {"i": 2, "j": 3}),  # whole rows lie one behind the other
+])  # fmt: skip
+def test_short_rows_from_afar_are_gone_through_one_after_the_other(
+    rows: int, columns: int, tiles: dict[str, int]
+) -> None:
+    found = seen(ALONG, {"M": rows, "N": columns}, "host-zen4")
+    assert dict(literal_eval(found.taken.note.removeprefix("block "))) == tiles
+
+
+@pytest.mark.parametrize(("text", "sizes", "near", "axes"), [
+    (ALONG, {"M": 512, "N": 768}, 512 * 768 * 4 - 1, ({"j"}, {"i"})),
+    (ALONG, {"M": 512, "N": 768}, 512 * 768 * 4, None),  # twice that holds both arrays
+    (ALONG, {"M": 96, "N": 2048}, 1, ({"j"}, {"i"})),  # rows of two pages
+    (ALONG, {"M": 96, "N": 2064}, 1, None),
+    (ALONG.replace("Y: f32[M, N]", "Y: f32[N, M]").replace("Y[i, j]", "Y[j, i]"), {"M": 512, "N": 768}, 1, None),
+    (ALONG.replace("X: f32[M, N]", "X: f32[N]").replace("X[i, j]", "X[j]"), {"M": 512, "N": 768}, 1, ({"j"}, {"i"})),
+])  # fmt: skip
+def test_what_short_rows_are(text: str, sizes: dict[str, int], near: int, axes: Any) -> None:
+    group = seen(text, sizes).group
+    along, rows = short_rows(group, group.main, near)
+    assert (along, rows) == (axes or (set(), set()))
 
 
 def test_machines_without_caches_are_left_alone():
