@@ -39,12 +39,17 @@ from isam.ir.syntax import (
     Number,
     Ref,
     SymDecl,
+    spelled,
 )
 from isam.ir.text import lowered
 
 
 class Value:
-    """An expression: an element, a number, an axis or an operation on such. Operators build larger ones."""
+    """An expression: an element, a number, an axis or an operation on such. Operators build larger ones, comparisons
+    included; ``v += x`` makes ``v`` the name of ``v + x``, which stored where ``v`` was read is an accumulation."""
+
+    __array_ufunc__ = None  # NumPy's numbers leave operations to the expression
+    __hash__ = object.__hash__
 
     def __init__(self, node: Expr):
         self.node = node
@@ -89,25 +94,41 @@ class Value:
     def __ge__(self, other: Any) -> Value:
         return self._binary("ge", self, other)
 
+    def __eq__(self, other: Any) -> Value:  # type: ignore[override]
+        return self._binary("eq", self, other)
+
+    def __ne__(self, other: Any) -> Value:  # type: ignore[override]
+        return self._binary("ne", self, other)
+
     def __neg__(self) -> Value:
         return call("neg", self)
 
+    def _updated(self, op: str, other: Any) -> Value:
+        value = _node(other)
+        new = self._binary(op, self, Value(value))
+        return _Accumulation(new.node, self.node, op, value) if isinstance(self.node, Ref) else new
+
     def __iadd__(self, other: Any) -> Value:
-        return _Accumulation(self.node, "add", _node(other))
+        return self._updated("add", other)
 
     def __imul__(self, other: Any) -> Value:
-        return _Accumulation(self.node, "mul", _node(other))
+        return self._updated("mul", other)
 
     def __bool__(self) -> bool:
         raise fail("F604", "an expression has no truth value yet", _here(), "use select(c, a, b), or where= in forall")
 
 
 class _Accumulation(Value):
-    """What ``C[i, j] += x`` leaves until the buffer stores it."""
+    """What ``C[i, j] += x`` leaves: the sum and, for when it is stored where it was read, how it came about."""
 
-    def __init__(self, node: Expr, op: str, value: Expr):
+    def __init__(self, node: Expr, home: Ref, op: str, value: Expr):
         super().__init__(node)
-        self.op, self.value = op, value
+        self.home, self.op, self.value = home, op, value
+
+    def stored(self, dest: Ref) -> tuple[str, Expr]:
+        """The operation and the operand of the assignment that makes ``dest`` this value."""
+        same = self.home.name == dest.name and spelled(self.home.index) == spelled(dest.index)
+        return (self.op, self.value) if same else ("", self.node)
 
 
 def call(op: str, *args: Any) -> Value:
@@ -130,8 +151,23 @@ class Array:
         return Value(self._ref(index))
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        op, node = (value.op, value.value) if isinstance(value, _Accumulation) else ("", _node(value))
-        self._builder._store(Assign(self._ref(index), op, node, _here()))
+        dest = self._ref(index)
+        op, node = value.stored(dest) if isinstance(value, _Accumulation) else ("", _node(value))
+        self._builder._store(Assign(dest, op, node, _here()))
+
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        """Of two buffers, whether they are the same one; a buffer is not compared with values."""
+        return self._compared(other) is self
+
+    def __ne__(self, other: object) -> bool:
+        return self._compared(other) is not self
+
+    def _compared(self, other: object) -> object:
+        if isinstance(other, Array):
+            return other
+        raise fail("F604", f"the buffer '{self.name}' is no value", _here(), f"compare an element: {self.name}[i]")
 
     def accumulate(self, op: str, index: Any, value: Any) -> None:
         """``array[index] op= value`` with ``op`` one of add, mul, max, min."""

@@ -40,6 +40,7 @@ from isam.ir.syntax import (
     Name,
     Ref,
     SymDecl,
+    spelled,
 )
 from isam.ir.text import lowered
 
@@ -294,12 +295,5 @@ def _folded(dest: Ref, value: Expr, axes: tuple[str, ...]) -> tuple[str, Expr]:
         mentioned.update([e.name] if isinstance(e, Name) else [])
         todo.extend(e.args if isinstance(e, Call) else ())
     first = value.args[0]
-    same = isinstance(first, Ref) and first.name == dest.name and _shape(first.index) == _shape(dest.index)
+    same = isinstance(first, Ref) and first.name == dest.name and spelled(first.index) == spelled(dest.index)
     return (value.op, value.args[1]) if same and not set(axes) <= mentioned else ("", value)
-
-
-def _shape(index: tuple[Expr, ...]) -> tuple[object, ...]:
-    """Index expressions without places, to be compared."""
-    return tuple((type(e).__name__, getattr(e, "name", getattr(e, "op", getattr(e, "value", None))),
-                  _shape(getattr(e, "args", ()))) for e in index)
-

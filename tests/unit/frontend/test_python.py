@@ -188,6 +188,100 @@ def test_builder_speaks_the_whole_language():
     assert b.kernel().with_params(s=5) == parse(want).with_params(s=5)
 
 
+def built(body, head=("N",), sizes="N", **options):
+    """The kernel of one block over arrays A and B, updating C."""
+    b = Builder("k", *head, **options)
+    A, B, C = (b._declare(role, name, "f32", sizes) for role, name in (("in", "A"), ("in", "B"), ("inout", "C")))
+    with b.forall(i="N") as (i,):
+        body(A, B, C, i)
+    return b.kernel()
+
+
+def of_text(*lines):
+    return parse("kernel k(N)\n  in A: f32[N]\n  in B: f32[N]\n  inout C: f32[N]\n  forall i < N\n    "
+                 + "\n    ".join(lines))  # fmt: skip
+
+
+def sum_of_values(A, B, C, i):
+    v = A[i]
+    v += B[i]
+    C[i] = v * 3
+
+
+def sum_of_an_expression(A, B, C, i):
+    v = A[i] * 2
+    v += B[i]
+    C[i] = v
+
+
+def sum_stored_elsewhere(A, B, C, i):
+    v = w = A[i]
+    v *= B[i]
+    C[i] = v + w
+
+
+def sum_stored_in_another_element(A, B, C, i):
+    v = C[0]
+    v += B[i]
+    C[i] = v
+
+
+def accumulation_by_name(A, B, C, i):
+    v = C[i]
+    v += A[i] * B[i]
+    C[i] = v
+
+
+def two_sums(A, B, C, i):
+    v = C[i]
+    v += A[i]
+    v += B[i]
+    C[i] = v
+
+
+def axis_moved_on(A, B, C, i):
+    k = i
+    k *= 1
+    k += 0
+    C[i] = A[k]
+
+
+@pytest.mark.parametrize(("body", "lines"), [
+    (sum_of_values, ["C[i] = (A[i] + B[i]) * 3"]),
+    (sum_of_an_expression, ["C[i] = A[i] * 2 + B[i]"]),
+    (sum_stored_elsewhere, ["C[i] = A[i] * B[i] + A[i]"]),
+    (sum_stored_in_another_element, ["C[i] = C[0] + B[i]"]),
+    (accumulation_by_name, ["C[i] += A[i] * B[i]"]),
+    (two_sums, ["C[i] = C[i] + A[i] + B[i]"]),
+    (axis_moved_on, ["C[i] = A[i]"]),
+], ids=lambda x: getattr(x, "__name__", ""))  # fmt: skip
+def test_what_is_added_to_a_name_of_the_program_is_its_new_value(body, lines):
+    assert built(body) == of_text(*lines)
+
+
+@pytest.mark.parametrize(("compare", "text"), [
+    (lambda A, B, i: A[i] == B[i], "A[i] == B[i]"), (lambda A, B, i: A[i] != B[i], "A[i] != B[i]"),
+    (lambda A, B, i: 2 == A[i], "A[i] == 2"), (lambda A, B, i: A[i] != 0.5, "A[i] != 0.5"),
+])  # fmt: skip
+def test_equality_of_values_is_a_comparison_of_the_kernel(compare, text):
+    def body(A, B, C, i):
+        C[i] = call("select", compare(A, B, i), A[i], B[i])
+
+    assert built(body) == of_text(f"C[i] = select({text}, A[i], B[i])")
+
+
+def test_values_are_kept_in_sets_and_buffers_are_told_apart():
+    b = Builder("k", "N")
+    A, B = b.input("A", "f32", "N"), b.input("B", "f32", "N")
+    v, w = A[0], A[0]
+    assert len({v, w, v}) == 2
+    assert [A, B].index(B) == 1
+    assert A != B
+    for act in (lambda: A == 1, lambda: A != A[0], lambda: A[0] == B, lambda: v in [w]):
+        with pytest.raises(IsamError, match="F604"):
+            act()
+
+
 def test_builder_faults_are_located_at_the_call():
     b = Builder("k", "N", "M <=")
     x = b.input("x", "f32", "N, (")
