@@ -20,7 +20,7 @@ from dataclasses import replace
 from typing import Any, overload
 
 from isam.diagnostics import Loc, fail
-from isam.frontend.builder import Builder
+from isam.frontend.builder import Builder, permitted
 from isam.frontend.pyexpr import Unreadable, expression_of, where_of
 from isam.ir.expressions import Cursor, Fault
 from isam.ir.heads import size_declaration
@@ -56,7 +56,7 @@ def kernel(*, name: str = "", permits: Iterable[str] | None = None) -> Callable[
 
 def kernel(function: Callable[..., Any] | None = None, /, *, name: str = "",
            permits: Iterable[str] | None = None) -> Any:
-    """The kernel that a Python function describes; use as ``@kernel`` or ``@kernel(permits=("exact",))``.
+    """The kernel that a Python function describes; use as ``@kernel`` or ``@kernel(permits="exact")``.
 
     Raises ``IsamError`` with file, line and column of every fault in the function.
     """
@@ -98,8 +98,7 @@ def kernel_of(function: Callable[..., Any], name: str, permits: Iterable[str] | 
         raise fail("F602", f"'{head.name}' nests too deeply", Loc(code.co_filename, start, 1), "split it") from None
     if name:
         definition = replace(definition, name=name)
-    if permits is not None:
-        definition = replace(definition, permits=frozenset(permits))
+    definition = replace(definition, permits=permitted(permits, report, definition.loc))
     found = lowered(definition, report)
     report.check()
     return found
