@@ -41,7 +41,7 @@ CODES: dict[str, str] = {
     "L137": "Accumulations are +=, *=, max= and min=: the operations that are commutative and associative.",
     "L138": "A statement writes an element by =, +=, *=, max= or min=.",
     "L140": "Exactly one kernel or instruction was expected in the text.",
-    "L141": "A kernel was expected and an instruction found, or the other way round.",
+    "L141": "A kernel was expected and an instruction, or something else, found, or the other way round.",
     "L142": "A text of the language was expected, not bytes, another object, or the name of a file.",
     "L143": "The file of a kernel cannot be read, or is no UTF-8 text.",
     "L201": "A name is used twice where it may be used once.",
