@@ -101,4 +101,5 @@ CODES: dict[str, str] = {
     "I506": "An array was given for a buffer that the kernel does not have.",
     "I507": "An access left its buffer while the kernel was interpreted ('isam check' finds these beforehand).",
     "I508": "A buffer is too large for the reference interpreter, which allocates every temporary as declared.",
+    "I509": "A number was given for what is no open size of the kernel: it would have no effect.",
 }
