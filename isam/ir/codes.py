@@ -5,7 +5,8 @@ from __future__ import annotations
 CODES: dict[str, str] = {
     "L101": "The text is larger than the parser accepts. Split it into several files.",
     "L102": "A character that the language does not use. Names are ASCII letters, digits and underscores.",
-    "L103": "A number outside the range that the language can hold: at most 18 digits, floats finite.",
+    "L103": "A number outside the range that the language can hold: whole ones have at most 18 digits, floats are "
+            "finite.",
     "L104": "A tab in the indentation: blocks are recognised by spaces, and a tab has no agreed width.",
     "L105": "A closing bracket that does not match the opening one.",
     "L106": "A bracket that is never closed. A line continues only while a bracket is open or after a final comma.",
