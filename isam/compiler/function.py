@@ -158,8 +158,9 @@ class Function(Compiled):
         return new_job(self.kernel, self.system, sizes, self._approach, replay=self._replay,
                        findings=database(self._cache), **self._options)  # fmt: skip
 
-    def bind(self, **constants: Any) -> Entry | BoundFunction:
+    def bind(self, /, *placed: Any, **constants: Any) -> Entry | BoundFunction:
         """This kernel with ``const`` arguments fixed: what has to be done to them (packing) is done once."""
+        self._by_name(placed)
         if self._only is not None:
             return self._only.bind(**constants)
         self.signature.check_bound(constants)
@@ -247,6 +248,12 @@ class BoundFunction(Compiled):
             bound = self._bound.setdefault(id(entry), entry.bind(**self.constants))
         self.function.meets(entry, self._shapes, bound)
         return bound(*args, **kwargs)
+
+    def bind(self, /, *placed: Any, **constants: Any) -> BoundFunction:
+        """With further ``const`` arguments fixed."""
+        self._by_name(placed)
+        self._taken.check_bound(constants, self.constants)
+        return BoundFunction(self.function, {**self.constants, **constants})
 
     def save(self, path: str | Path) -> None:
         """Raises ``IsamError``: an artifact holds code, not constants."""

@@ -19,11 +19,13 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-from isam.diagnostics import Loc, fail
+from isam.diagnostics import Loc, did_you_mean, fail
+from isam.ir.dtype import DTYPES, dtype_name
 from isam.ir.expressions import Cursor, Fault, arguments, conditions, expression
 from isam.ir.heads import size_declaration
-from isam.ir.kernel import Kernel
-from isam.ir.lexer import Line, Report, Token, tokenize
+from isam.ir.kernel import REDUCTIONS, Kernel
+from isam.ir.lexer import MAX_DIGITS, Line, Report, Token, tokenize
+from isam.ir.parser import PERMITTED, contradictory
 from isam.ir.syntax import (
     Assign,
     AxisDecl,
@@ -39,12 +41,17 @@ from isam.ir.syntax import (
     Number,
     Ref,
     SymDecl,
+    spelled,
 )
 from isam.ir.text import lowered
 
 
 class Value:
-    """An expression: an element, a number, an axis or an operation on such. Operators build larger ones."""
+    """An expression: an element, a number, an axis or an operation on such. Operators build larger ones, comparisons
+    included; ``v += x`` makes ``v`` the name of ``v + x``, which stored where ``v`` was read is an accumulation."""
+
+    __array_ufunc__ = None  # NumPy's numbers leave operations to the expression
+    __hash__ = object.__hash__
 
     def __init__(self, node: Expr):
         self.node = node
@@ -89,30 +96,47 @@ class Value:
     def __ge__(self, other: Any) -> Value:
         return self._binary("ge", self, other)
 
+    def __eq__(self, other: Any) -> Value:  # type: ignore[override]
+        return self._binary("eq", self, other)
+
+    def __ne__(self, other: Any) -> Value:  # type: ignore[override]
+        return self._binary("ne", self, other)
+
     def __neg__(self) -> Value:
         return call("neg", self)
 
+    def _updated(self, op: str, other: Any) -> Value:
+        value = _node(other)
+        new = self._binary(op, self, Value(value))
+        return _Accumulation(new.node, self.node, op, value) if isinstance(self.node, Ref) else new
+
     def __iadd__(self, other: Any) -> Value:
-        return _Accumulation(self.node, "add", _node(other))
+        return self._updated("add", other)
 
     def __imul__(self, other: Any) -> Value:
-        return _Accumulation(self.node, "mul", _node(other))
+        return self._updated("mul", other)
 
     def __bool__(self) -> bool:
         raise fail("F604", "an expression has no truth value yet", _here(), "use select(c, a, b), or where= in forall")
 
 
 class _Accumulation(Value):
-    """What ``C[i, j] += x`` leaves until the buffer stores it."""
+    """What ``C[i, j] += x`` leaves: the sum and, for when it is stored where it was read, how it came about."""
 
-    def __init__(self, node: Expr, op: str, value: Expr):
+    def __init__(self, node: Expr, home: Ref, op: str, value: Expr):
         super().__init__(node)
-        self.op, self.value = op, value
+        self.home, self.op, self.value = home, op, value
+
+    def stored(self, dest: Ref) -> tuple[str, Expr]:
+        """The operation and the operand of the assignment that makes ``dest`` this value."""
+        same = self.home.name == dest.name and spelled(self.home.index) == spelled(dest.index)
+        return (self.op, self.value) if same else ("", self.node)
 
 
 def call(op: str, *args: Any) -> Value:
     """A function, cast or comparison: ``call("exp", x)``, ``call("select", c, a, b)``, ``call("f32", x)``."""
     nodes = tuple(map(_node, args))
+    _text(op, "a function", 'write call("exp", x)')
     return Value(Call(op, nodes, _here(), 1 + max((n.depth for n in nodes), default=0)))
 
 
@@ -130,11 +154,28 @@ class Array:
         return Value(self._ref(index))
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        op, node = (value.op, value.value) if isinstance(value, _Accumulation) else ("", _node(value))
-        self._builder._store(Assign(self._ref(index), op, node, _here()))
+        dest = self._ref(index)
+        op, node = value.stored(dest) if isinstance(value, _Accumulation) else ("", _node(value))
+        self._builder._store(Assign(dest, op, node, _here()))
+
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        """Of two buffers, whether they are the same one; a buffer is not compared with values."""
+        return self._compared(other) is self
+
+    def __ne__(self, other: object) -> bool:
+        return self._compared(other) is not self
+
+    def _compared(self, other: object) -> object:
+        if isinstance(other, Array):
+            return other
+        raise fail("F604", f"the buffer '{self.name}' is no value", _here(), f"compare an element: {self.name}[i]")
 
     def accumulate(self, op: str, index: Any, value: Any) -> None:
         """``array[index] op= value`` with ``op`` one of add, mul, max, min."""
+        if op not in REDUCTIONS:
+            raise fail("F604", f"{op!r} does not accumulate", _here(), f"known: {', '.join(REDUCTIONS)}")
         self._builder._store(Assign(self._ref(index), op, _node(value), _here()))
 
 
@@ -142,22 +183,29 @@ class Builder:
     """Collects sizes, buffers and statements; :meth:`kernel` gives the kernel or every fault at once.
 
     ``sizes`` are written as in a kernel's head (``"N % 8"``, ``"1 <= M <= 16"``); ``constants`` are its compile-time
-    constants. Faults are located where the builder was called.
+    constants; ``permits`` is one permission or several. Faults are located where the builder was called.
     """
 
     def __init__(self, name: str, *sizes: str, permits: Iterable[str] | None = None, **constants: int):
-        self.name = name
+        self.name = _text(name, "the name of a kernel", 'write Builder("matmul", "M", "N")')
         self._here = _here()
         self._report = Report(self._here.file, [])
         self._syms = [self._size(s) for s in sizes]
-        self._syms += [SymDecl(n, self._here, default=v) for n, v in constants.items()]
-        self._permits = frozenset(permits) if permits is not None else None
+        self._syms += [SymDecl(n, self._here, default=self._constant(n, v)) for n, v in constants.items()]
+        self._permits = permitted(permits, self._report, self._here)
         self._buffers: list[BufferDecl] = []
         self._stack: list[list[Block]] = [[]]
         self._open: list[Assign] | None = None
 
+    def _constant(self, name: str, value: Any) -> int:
+        found = _number(value)
+        if type(found) is int:
+            return found
+        self._report.add("F604", f"the constant '{name}' is no integer", self._here, f"write {name}=1")
+        return 1
+
     def _size(self, text: str) -> SymDecl:
-        c = self._cursor(text)
+        c = self._cursor(_text(text, "a size", 'write "N", "N % 8" or "1 <= M <= 16"'))
         try:
             found = size_declaration(c)
             c.end("the size")
@@ -185,17 +233,25 @@ class Builder:
             return Number(1, _here())
 
     def _declare(self, role: str, name: str, dtype: str, shape: Any) -> Array:
-        dims = shape if isinstance(shape, str) else tuple(shape)
-        if isinstance(dims, str):
-            c = self._cursor(f"[{dims}]")
+        _text(name, "the name of a buffer", 'write input("A", "f32", "M, N")')
+        if isinstance(shape, str):
+            c = self._cursor(f"[{shape}]")
             try:
                 nodes = arguments(c, "]", c.take())
             except Fault:
                 nodes = ()
         else:
-            nodes = tuple(map(self._affine, dims))
-        self._buffers.append(BufferDecl(role, name, dtype, nodes, _here()))
+            nodes = tuple(map(self._affine, shape if isinstance(shape, Iterable) else (shape,)))
+        self._buffers.append(BufferDecl(role, name, self._dtype(dtype), nodes, _here()))
         return Array(self, name)
+
+    def _dtype(self, given: Any) -> str:
+        """A dtype by name, or as NumPy has it."""
+        found = dtype_name(given)
+        if found is None:
+            hint = did_you_mean(str(given), DTYPES) or "dtypes: " + ", ".join(DTYPES)
+            self._report.add("L134", f"unknown dtype '{given}'", _here(), hint)
+        return found or "f32"
 
     def input(self, name: str, dtype: str, shape: Any = ()) -> Array:
         return self._declare("in", name, dtype, shape)
@@ -222,7 +278,7 @@ class Builder:
         decls = tuple(AxisDecl(n, self._affine(e), at) for n, e in axes.items())
         cut: tuple[Condition, ...] = ()
         if where:
-            c = self._cursor(where)
+            c = self._cursor(_text(where, "a condition", 'write where="j <= i, i < M"'))
             try:
                 cut = conditions(c)
                 c.end("the condition")
@@ -267,11 +323,47 @@ class Builder:
 def _node(value: Any) -> Expr:
     if isinstance(value, Value):
         return value.node
-    if isinstance(value, (bool, int, float)):
-        return Number(value, _here())
+    number = _number(value)
+    if number is not None:
+        return Number(number, _here())
     if isinstance(value, str):
         return Name(value, _here())
     raise fail("F604", f"{type(value).__name__} is no expression", _here(), "expected elements, axes and numbers")
+
+
+def _number(value: Any) -> float | int | bool | None:
+    """The number of Python that ``value`` is, or is for NumPy; None: it is no number."""
+    found = next((sort(value) for sort in (bool, int, float) if isinstance(value, sort)), None)
+    if found is None and value is not None and not isinstance(value, str):
+        import numpy as np
+
+        plain = value.item() if isinstance(value, np.generic) and value.dtype.kind not in "mM" else None
+        found = plain if isinstance(plain, (bool, int, float)) else None
+    if type(found) is int and abs(found) >= 10**MAX_DIGITS:
+        raise fail("L103", "this number is too large", _here(), f"expected at most {MAX_DIGITS} digits")
+    return found
+
+
+def _text(given: Any, what: str, hint: str) -> str:
+    if not isinstance(given, str):
+        raise fail("F604", f"{what} is a text, not {type(given).__name__}", _here(), hint)
+    return given
+
+
+def permitted(given: Any, report: Report, at: Loc) -> frozenset[str] | None:
+    """What a kernel is granted: a text names one permission or, with commas, several. Faults go to ``report``."""
+    if given is None:
+        return None
+    words = [w.strip() for w in given.split(",")] if isinstance(given, str) else given
+    granted = list(words) if isinstance(words, Iterable) else [words]
+    for word in granted:
+        if word not in PERMITTED:
+            hint = did_you_mean(str(word), PERMITTED) or f"known: {', '.join(PERMITTED)}"
+            report.add("L129", f"nobody can permit {word!r}", at, hint)
+    known = frozenset(w for w in PERMITTED if w in granted)
+    if contradictory(known):
+        report.add("L129", "'exact' forbids what the others grant", at, "expected permits=\"exact\" alone")
+    return known - {"nothing"}
 
 
 def _here() -> Loc:

@@ -12,13 +12,14 @@ matrix times a vector twice, if the vector is multiplied first).
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import prod
+from operator import index
 from typing import Any
 
 from isam.classes import dataclass
-from isam.diagnostics import Diagnostic, IsamError, Loc, fail
+from isam.diagnostics import Diagnostic, IsamError, Loc, did_you_mean, fail
 from isam.ir.affine import Affine
 from isam.ir.dtype import DTYPES, dtype_name
 from isam.ir.kernel import Axis, Kernel
@@ -47,7 +48,8 @@ def einsum(spec: str, dtype: Any = "f32", out: Any = None, name: str = "einsum",
 
     ``dtype``: of all operands, or one per operand (a list), by name or as NumPy has it (``np.float32``). ``out``: the
     dtype of the output (default: that of the first operand); operands of another dtype are cast to it. ``names``: of
-    the operands, then of the output (default: ``x1, x2, ..., y``). ``sizes``: extents of axes that are fixed numbers.
+    the operands, then of the output (default: ``x1, x2, ..., y``). ``sizes``: extents of axes that are fixed numbers,
+    by the axis or by the name that its size has in the kernel: ``{"m": 3}`` or ``{"M": 3}``.
     Raises ``IsamError`` with the column in ``spec``.
 
     >>> print(einsum("mk,kn->mn"))
@@ -67,19 +69,50 @@ def einsum(spec: str, dtype: Any = "f32", out: Any = None, name: str = "einsum",
     result = _dtype(out) if out is not None else dtypes[0] if dtypes else "f32"
     if len(dtypes) != len(inputs):
         raise fail("E503", f"{len(inputs)} operands and {len(dtypes)} dtypes", Loc(FILE, 1, 1), "give one per operand")
-    labels = list(names) or [*(f"x{n}" for n in range(1, len(inputs) + 1)), "y"]
+    labels = _labels(names) or [*(f"x{n}" for n in range(1, len(inputs) + 1)), "y"]
     if len(labels) != len(inputs) + 1:
         raise fail("E504", f"{len(inputs) + 1} names are needed, found {len(labels)}", Loc(FILE, 1, 1),
                    "name the operands, then the output")
-    fixed = dict(sizes or {})
-    for axis, extent in fixed.items():
-        if not isinstance(extent, int) or extent < 0:
-            raise fail("E504", f"the size of '{axis}' is {extent!r}", Loc(FILE, 1, 1),
-                       "expected an integer of at least 0")
+    fixed = _fixed(sizes or {}, [n for o in inputs for row in o.rows for n in row.names])
     try:
         return require(parse_kernel(_text(name, inputs, output, dtypes, result, labels, fixed), FILE))
     except IsamError as e:
         raise IsamError(_moved(e.diagnostics, spec, [*inputs, output], labels)) from None
+
+
+def _labels(names: Any) -> list[str]:
+    labels = list(names) if isinstance(names, Iterable) else [names]
+    wrong = next((x for x in labels if not isinstance(x, str)), None)
+    if wrong is not None:
+        raise fail("E504", f"names are texts, not {type(wrong).__name__}", Loc(FILE, 1, 1),
+                   "name the operands, then the output")
+    return labels
+
+
+def _size_of(axis: str) -> str:
+    """What the kernel calls the size of an axis."""
+    return axis.upper() if axis.upper() != axis else f"{axis}_size"
+
+
+def _fixed(sizes: Any, axes: Sequence[str]) -> dict[str, int]:
+    """The extents that are given, by axis."""
+    at = Loc(FILE, 1, 1)
+    if not isinstance(sizes, Mapping):
+        raise fail("E504", f"sizes are a mapping of axes to numbers, not {type(sizes).__name__}", at, 'sizes={"m": 3}')
+    meant = {_size_of(n): n for n in axes} | {n: n for n in axes}
+    fixed: dict[str, int] = {}
+    for name, extent in sizes.items():
+        axis = meant.get(name)
+        if axis is None:
+            known = ", ".join(dict.fromkeys(axes)) or "none"
+            raise fail("E504", f"there is no axis '{name}' to have a size", at,
+                       did_you_mean(str(name), meant) or f"axes: {known}")
+        if axis in fixed:
+            raise fail("E504", f"the size of '{axis}' is given twice", at, f"as '{axis}' or as '{_size_of(axis)}'")
+        if isinstance(extent, bool) or not hasattr(extent, "__index__") or extent < 0:
+            raise fail("E504", f"the size of '{name}' is {extent!r}", at, "expected an integer of at least 0")
+        fixed[axis] = index(extent)
+    return fixed
 
 
 def _dtype(given: object) -> str:
@@ -112,6 +145,9 @@ def _moved(found: Sequence[Diagnostic], spec: str, operands: list[_Operand], lab
 
 
 def _read(spec: str) -> tuple[list[_Operand], _Operand]:
+    if not isinstance(spec, str):
+        raise fail("E501", f"the index string is a text, not {type(spec).__name__}", Loc(FILE, 1, 1),
+                   'isam.einsum("mk,kn->mn") makes a kernel')
     if len(spec) > MAX_SPEC:
         raise fail("E501", f"the index string has {len(spec)} characters", Loc(FILE, 1, 1),
                    f"expected at most {MAX_SPEC}")
@@ -196,7 +232,7 @@ def _text(name: str, inputs: list[_Operand], output: _Operand, dtypes: list[str]
     order = dict.fromkeys(n for o in inputs for row in o.rows for n in row.names)
     own = [n for row in output.rows for n in row.names]
     axes = list(dict.fromkeys([*own, *order]))
-    sizes = {n: n.upper() if n.upper() != n else f"{n}_size" for n in order if n not in fixed}
+    sizes = {n: _size_of(n) for n in order if n not in fixed}
     box = [Axis(n, Affine.of(sizes[n]) if n in sizes else Affine.lift(fixed[n])) for n in axes]
     lines = [f"kernel {name}({', '.join(sizes.values())})"]
     for o, d, label, role in zip([*inputs, output], [*dtypes, result], labels, ["in"] * len(inputs) + ["out"],

@@ -9,6 +9,7 @@ from typing import Protocol
 from isam.diagnostics import Loc, did_you_mean
 from isam.ir.dtype import DTYPES
 from isam.ir.expressions import FUNCTIONS, MAX_DEPTH
+from isam.ir.lexer import MAX_DIGITS
 from isam.ir.syntax import Call, Condition, Expr, Name, Number, Ref
 
 BINARY = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.Pow: "pow", ast.FloorDiv: "floordiv",
@@ -59,8 +60,8 @@ def expression_of(r: Reader, e: ast.expr, depth: int = 0) -> Expr:
 def _number(r: Reader, e: ast.Constant, value: float | int | bool, at: Loc) -> Number:
     if isinstance(value, float) and not math.isfinite(value):
         raise r.wrong(e, "this number is too large", "infinity is written inf")
-    if isinstance(value, int) and abs(value) >= 10**18:
-        raise r.wrong(e, "this number is too large", "expected at most 18 digits")
+    if isinstance(value, int) and abs(value) >= 10**MAX_DIGITS:
+        raise r.wrong(e, "this number is too large", f"expected at most {MAX_DIGITS} digits")
     return Number(value, at)
 
 

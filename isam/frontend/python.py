@@ -20,7 +20,7 @@ from dataclasses import replace
 from typing import Any, overload
 
 from isam.diagnostics import Loc, fail
-from isam.frontend.builder import Builder
+from isam.frontend.builder import Builder, permitted
 from isam.frontend.pyexpr import Unreadable, expression_of, where_of
 from isam.ir.expressions import Cursor, Fault
 from isam.ir.heads import size_declaration
@@ -40,6 +40,7 @@ from isam.ir.syntax import (
     Name,
     Ref,
     SymDecl,
+    spelled,
 )
 from isam.ir.text import lowered
 
@@ -55,7 +56,7 @@ def kernel(*, name: str = "", permits: Iterable[str] | None = None) -> Callable[
 
 def kernel(function: Callable[..., Any] | None = None, /, *, name: str = "",
            permits: Iterable[str] | None = None) -> Any:
-    """The kernel that a Python function describes; use as ``@kernel`` or ``@kernel(permits=("exact",))``.
+    """The kernel that a Python function describes; use as ``@kernel`` or ``@kernel(permits="exact")``.
 
     Raises ``IsamError`` with file, line and column of every fault in the function.
     """
@@ -97,8 +98,7 @@ def kernel_of(function: Callable[..., Any], name: str, permits: Iterable[str] | 
         raise fail("F602", f"'{head.name}' nests too deeply", Loc(code.co_filename, start, 1), "split it") from None
     if name:
         definition = replace(definition, name=name)
-    if permits is not None:
-        definition = replace(definition, permits=frozenset(permits))
+    definition = replace(definition, permits=permitted(permits, report, definition.loc))
     found = lowered(definition, report)
     report.check()
     return found
@@ -294,12 +294,5 @@ def _folded(dest: Ref, value: Expr, axes: tuple[str, ...]) -> tuple[str, Expr]:
         mentioned.update([e.name] if isinstance(e, Name) else [])
         todo.extend(e.args if isinstance(e, Call) else ())
     first = value.args[0]
-    same = isinstance(first, Ref) and first.name == dest.name and _shape(first.index) == _shape(dest.index)
+    same = isinstance(first, Ref) and first.name == dest.name and spelled(first.index) == spelled(dest.index)
     return (value.op, value.args[1]) if same and not set(axes) <= mentioned else ("", value)
-
-
-def _shape(index: tuple[Expr, ...]) -> tuple[object, ...]:
-    """Index expressions without places, to be compared."""
-    return tuple((type(e).__name__, getattr(e, "name", getattr(e, "op", getattr(e, "value", None))),
-                  _shape(getattr(e, "args", ()))) for e in index)
-

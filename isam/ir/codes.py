@@ -5,7 +5,8 @@ from __future__ import annotations
 CODES: dict[str, str] = {
     "L101": "The text is larger than the parser accepts. Split it into several files.",
     "L102": "A character that the language does not use. Names are ASCII letters, digits and underscores.",
-    "L103": "A number outside the range that the language can hold: at most 18 digits, floats finite.",
+    "L103": "A number outside the range that the language can hold: whole ones have at most 18 digits, floats are "
+            "finite.",
     "L104": "A tab in the indentation: blocks are recognised by spaces, and a tab has no agreed width.",
     "L105": "A closing bracket that does not match the opening one.",
     "L106": "A bracket that is never closed. A line continues only while a bracket is open or after a final comma.",
@@ -41,7 +42,7 @@ CODES: dict[str, str] = {
     "L137": "Accumulations are +=, *=, max= and min=: the operations that are commutative and associative.",
     "L138": "A statement writes an element by =, +=, *=, max= or min=.",
     "L140": "Exactly one kernel or instruction was expected in the text.",
-    "L141": "A kernel was expected and an instruction found, or the other way round.",
+    "L141": "A kernel was expected and an instruction, or something else, found, or the other way round.",
     "L142": "A text of the language was expected, not bytes, another object, or the name of a file.",
     "L143": "The file of a kernel cannot be read, or is no UTF-8 text.",
     "L201": "A name is used twice where it may be used once.",
@@ -103,4 +104,5 @@ CODES: dict[str, str] = {
     "I506": "An array was given for a buffer that the kernel does not have.",
     "I507": "An access left its buffer while the kernel was interpreted ('isam check' finds these beforehand).",
     "I508": "A buffer is too large for the reference interpreter, which allocates every temporary as declared.",
+    "I509": "A number was given for what is no open size of the kernel: it would have no effect.",
 }

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from isam.diagnostics import Diagnostic, IsamError
+from isam.diagnostics import Diagnostic, IsamError, did_you_mean
 from isam.ir.arithmetic import Numbers
 from isam.ir.dtype import ANY, DTYPES, numpy_dtype
 from isam.ir.kernel import Buffer, Kernel
@@ -42,14 +42,31 @@ def run(kernel: Kernel, arrays: Mapping[str, Array], sizes: Mapping[str, int] | 
 
 def checked(kernel: Kernel, arrays: Mapping[str, Array], sizes: Mapping[str, int] | None = None) -> dict[str, int]:
     """All sizes, after every array has been compared with its declaration. Raises ``IsamError`` with every fault."""
-    known = infer_sizes(kernel, arrays, sizes or {})
+    given = sizes or {}
+    _exist(kernel, given)
+    known = infer_sizes(kernel, arrays, given)
     check_sizes(kernel, known)
-    faults = [f for b in kernel.buffers for f in _faults(b, arrays, known)]
+    faults = [Diagnostic("I502", f"size {s.name} = {given[s.name]} is not {of} // {n} = {known[s.name]}", kernel.loc)
+              for s, of, n in [(s, *s.whole) for s in kernel.follow if s.whole]
+              if given.get(s.name, known[s.name]) != known[s.name]]  # fmt: skip
+    faults += [f for b in kernel.buffers for f in _faults(b, arrays, known)]
     faults += [Diagnostic("I506", f"kernel '{kernel.name}' has no buffer '{n}'", kernel.loc)
                for n in arrays if n not in kernel.by_name]  # fmt: skip
     if faults:
         raise IsamError(faults)
     return known
+
+
+def _exist(kernel: Kernel, sizes: Mapping[str, int]) -> None:
+    """Raises ``IsamError`` for numbers that would have no effect."""
+    constants, open_ = dict(kernel.params), [s.name for s in kernel.syms]
+    faults = kernel.settled(sizes)
+    for name in sizes:
+        if name not in constants and name not in open_:
+            hint = did_you_mean(str(name), open_) or f"open sizes: {', '.join(open_) or 'none'}"
+            faults.append(Diagnostic("I509", f"kernel '{kernel.name}' has no open size '{name}'", kernel.loc, hint))
+    if faults:
+        raise IsamError(faults)
 
 
 def unwritten(shape: tuple[int, ...], dtype: str) -> Array:
@@ -66,7 +83,7 @@ def unwritten(shape: tuple[int, ...], dtype: str) -> Array:
 
 def infer_sizes(kernel: Kernel, arrays: Mapping[str, Array], sizes: Mapping[str, int]) -> dict[str, int]:
     """``sizes`` completed from array shapes, wherever a dimension leaves a single size open."""
-    known = dict(sizes)
+    known = kernel.sizes(sizes)
     dims = [(e, n) for b in kernel.buffers if b.name in arrays and arrays[b.name].ndim == len(b.shape)
             for e, n in zip(b.shape, arrays[b.name].shape, strict=True)]  # fmt: skip
     progress = True
@@ -77,7 +94,7 @@ def infer_sizes(kernel: Kernel, arrays: Mapping[str, Array], sizes: Mapping[str,
             if len(rest.terms) == 1:
                 name, c = rest.terms[0]
                 if (n - rest.const) % c == 0:
-                    known[name] = (n - rest.const) // c
+                    known = kernel.sizes({**known, name: (n - rest.const) // c})
                     progress = True
     return known
 

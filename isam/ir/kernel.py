@@ -12,7 +12,7 @@ from functools import cached_property
 from math import prod
 
 from isam.classes import dataclass
-from isam.diagnostics import NOWHERE, Loc
+from isam.diagnostics import NOWHERE, Diagnostic, IsamError, Loc
 from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
 from isam.once import once
@@ -297,8 +297,21 @@ class Kernel:
             return self
         return self.template({**dict(self.params), **values})
 
+    def settled(self, sizes: Mapping[str, int]) -> list[Diagnostic]:
+        """The faults of numbers for compile-time constants that have another value."""
+        constants = dict(self.params)
+        return [
+            Diagnostic("I509", f"'{n}' is a constant of kernel '{self.name}' with the value {constants[n]}, not {v}",
+                       self.loc, f"kernel.with_params({n}={v}) is the one with that")
+            for n, v in sizes.items()
+            if constants.get(n, v) != v
+        ]  # fmt: skip
+
     def with_sizes(self, sizes: Mapping[str, int]) -> Kernel:
-        """Sizes replaced by numbers; a shape or extent below zero becomes zero."""
+        """Sizes replaced by numbers; a shape or extent below zero becomes zero. Those that have been replaced before
+        may be given again. Raises ``IsamError`` for another value of a constant."""
+        if wrong := self.settled(sizes):
+            raise IsamError(wrong)
         sizes = self.sizes(sizes)
 
         def cut(e: Affine) -> Affine:

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 MAX_CHARS = 2_000_000
 MAX_DIAGNOSTICS = 200
-MAX_DIGITS = 18
+MAX_DIGITS = 18  # of a whole number
+MAX_LENGTH = 60  # of any number, in characters
+SHOWN = 24  # of them
 
 TOKEN = re.compile(
     r"(?P<space>[ \t\r\f\v]+)|(?P<comment>\#.*)"
@@ -282,9 +284,13 @@ def _meaningless(character: str, loc: Loc) -> Faulty:
 
 
 def _number(text: str, kind: str, loc: Loc, faults: list[Faulty]) -> Token:
-    if (kind == "int" and len(text.lstrip("0")) > MAX_DIGITS) or len(text) > 60:
-        faults.append(("L103", f"the number '{text[:24]}...' is too large", loc,
-                       f"expected at most {MAX_DIGITS} digits"))
+    digits = len(text.lstrip("0")) if kind == "int" else 0
+    if digits > MAX_DIGITS or len(text) > MAX_LENGTH:
+        shown = text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+        what, hint = "large", f"expected at most {MAX_DIGITS} digits"
+        if digits <= MAX_DIGITS:
+            what, hint = "long", f"expected at most {MAX_LENGTH} characters"
+        faults.append(("L103", f"the number '{shown}' is too {what}", loc, hint))
         return Token(kind, text, loc, 0)
     value = int(text) if kind == "int" else float(text)
     if math.isinf(value):

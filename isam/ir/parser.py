@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -233,7 +233,7 @@ class _Members:
             if not c.accept(","):
                 break
         c.end("'permits'")
-        if len(granted) > 1 and granted & {"exact", "nothing"} and granted - {"exact", "finite", "flush"}:
+        if contradictory(granted):
             raise c.fault("L129", "'exact' forbids what the others grant", "expected 'permits exact' alone", first.loc)
         self.permits = frozenset(granted - {"nothing"})
 
@@ -342,6 +342,11 @@ def _buffer(c: Cursor) -> BufferDecl:
         raise c.fault("L110", f"expected ':' after '{t.text}', found ','", "declare one buffer per line")
     c.expect(":", f"after '{t.text}'", f"expected {role.text} {t.text}: f32[M, N]")
     return buffer_type(c, t.text, role.text, t.loc)
+
+
+def contradictory(granted: Set[str]) -> bool:
+    """Whether one of the permissions forbids another."""
+    return len(granted) > 1 and bool(granted & {"exact", "nothing"} and granted - {"exact", "finite", "flush"})
 
 
 def buffer_type(c: Cursor, name: str, role: str, loc: Loc = NOWHERE) -> BufferDecl:

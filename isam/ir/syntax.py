@@ -44,6 +44,12 @@ class Call:
 Expr = Number | Name | Ref | Call
 
 
+def spelled(index: tuple[Expr, ...]) -> tuple[object, ...]:
+    """Index expressions without places, to be compared."""
+    return tuple((type(e).__name__, getattr(e, "name", getattr(e, "op", getattr(e, "value", None))),
+                  spelled(getattr(e, "args", getattr(e, "index", ())))) for e in index)  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class Condition:
     """``left relation right`` of a ``where``; a chain is several of them."""

@@ -130,10 +130,11 @@ class Used:
 
     @cached_property
     def _pairs(self) -> int:
-        """How many pairs a complete mapping agrees on."""
+        """How many pairs a complete mapping agrees on; 1 where there is nothing to agree on."""
         body = normal(self.instruction.body)
         axes = {a.name for s in body.statements for a in s.domain.axes}
-        return len(body.statements) + len(body.buffers) + len(axes) + sum(len(b.shape) for b in body.arguments)
+        pairs = len(body.statements) + len(body.buffers) + len(axes) + sum(len(b.shape) for b in body.arguments)
+        return max(1, pairs)
 
     def look(self, kernel: Kernel, back: Correspondence) -> Look[tuple[Mapped, ...]]:
         if not self.instruction.takes <= kernel.permits:
@@ -146,7 +147,8 @@ class Used:
             return Look(hits, True, price, whole=found.complete, pairs=found.pairs)
         asks = tuple(with_limits(m, self.instruction) for m in found.near)
         distance = min(map(self._distance, asks), default=1.0)
-        hopeless = not self._operations <= self._within_reach(frozenset(s.op for s in kernel.statements))
+        reach = self._within_reach(frozenset(s.op for s in kernel.statements))
+        hopeless = not (self._operations and self._operations <= reach)
         return Look((), False, distance=distance, asks=asks, hopeless=hopeless, whole=found.complete, pairs=found.pairs)
 
     @cached_property

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
 
+from isam.diagnostics import NOWHERE, fail
 from isam.ir.affine import Affine
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import Access, Kernel, Literal, Recurrence, Statement
@@ -22,6 +23,7 @@ from isam.once import once
 BUDGET = 200_000
 STATEMENTS = 40  # of one instruction: the search recurses over them
 SHOWN = 20  # mappings printed
+_ARTICLES = {Kernel: "a kernel", Instruction: "an instruction"}
 
 
 class Matches:
@@ -156,10 +158,11 @@ def match(
     without ``why`` some mismatch, which says nothing.
 
     Statement numbers are those of ``Matches.kernel``: the kernel itself if it is in normal form, if a ``region`` is
-    given or ``normalise`` is off; else its normal form.
+    given or ``normalise`` is off; else its normal form. Raises ``IsamError`` where something else is laid beside.
     """
+    _kinds(kernel, instruction)
     body = normal(instruction.body)
-    outside = _never(kernel, instruction, body)
+    outside = never(kernel, instruction, body)
     if outside is not None:
         return outside
     reporter = Reporter(silent=not why)
@@ -171,7 +174,17 @@ def match(
     return found if found else _none(instruction, kernel, reporter, found, budget)
 
 
-def _never(kernel: Kernel, instruction: Instruction, body: Kernel) -> Mismatch | None:
+def _kinds(kernel: object, instruction: object) -> None:
+    """Raises ``IsamError`` unless they are a kernel and an instruction."""
+    for given, kind, how in ((kernel, Kernel, "isam.parse"), (instruction, Instruction, "system.instructions")):
+        if not isinstance(given, kind):
+            loc, found = getattr(given, "loc", NOWHERE), type(given).__name__
+            found = f"the {found.lower()} '{given.name}'" if isinstance(given, Kernel | Instruction) else found
+            what = f"expected {_ARTICLES[kind]}, found {found}"
+            raise fail("L141", what, loc, f"the kernel comes first, then the instruction: {how} gives one")
+
+
+def never(kernel: Kernel, instruction: Instruction, body: Kernel) -> Mismatch | None:
     """Instructions that carry out no kernel at all: with a recurrent loop, empty, or out of all proportion."""
     for r in body.body:
         if isinstance(r, Recurrence):
@@ -197,6 +210,7 @@ def near_misses(
     normalise: bool = True,
 ) -> list[Mismatch]:
     """Every contradiction the search met, each once, deepest first."""
+    _kinds(kernel, instruction)
     found = probe(normal(kernel) if normalise else kernel, instruction, strided=strided, budget=budget)
     len(found)
     return list(found.near)
@@ -206,7 +220,7 @@ def probe(kernel: Kernel, instruction: Instruction, *, strided: bool = False, bu
     """Both answers of one search: the mappings (falsy when there are none) and, in ``near``, the contradictions met.
     The kernel is taken as it stands."""
     body = normal(instruction.body)
-    outside = _never(kernel, instruction, body)
+    outside = never(kernel, instruction, body)
     reporter = Reporter(collect=True)
     if outside is not None:
         reporter.no(0, lambda: outside)
@@ -227,6 +241,7 @@ def count(kernel: Kernel, instruction: Instruction, *, strided: bool = False, sw
 
     The kernel and the instruction are taken as they were written: ``swap=False`` keeps the order of the sources.
     """
+    _kinds(kernel, instruction)
     search = Enumeration(kernel, pattern_of(instruction), Reporter(), strided=strided, swap=swap, typed=False,
                          sized=False, region=None, budget=10_000_000, orbits=False)  # fmt: skip
     return len({(tuple((o.operand, o.buffer, o.index, o.literal) for o in m.operands), m.axes, m.statement_map)

@@ -15,7 +15,7 @@ CODES: dict[str, str] = {
     "out of order.",
     "path-type": "A file or folder is named by a text or a path (pathlib.Path).",
     "artifact-write": "The artifact's file cannot be written; nothing was left behind.",
-    "bind-role": "Only arguments declared 'const' can be bound, and only once.",
+    "bind-role": "Only arguments declared 'const' can be bound, by name, and only once.",
     "call-arguments": "Arguments are missing, are too many, or cannot be accepted (dtype, rank, overlap, writability).",
     "call-dtype": "An argument has another element type or byte order than declared; nothing is converted silently.",
     "call-overlap": "Two arguments that are written overlap, or elements of one that is written share memory.",

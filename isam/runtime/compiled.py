@@ -41,6 +41,14 @@ class Compiled:
     def _fixed(self) -> Iterable[str]:
         return ()
 
+    def _by_name(self, placed: tuple[Any, ...]) -> None:
+        """Raises ``IsamError`` for constants that are to be bound by their places."""
+        if placed:
+            left = [p.name for p in self._taken.parameters if p.role == "const" and p.name not in self._fixed]
+            what = f"{self._taken.name}: constants are given by name, {len(placed)} without one"
+            hint = f"bind({', '.join(f'{n}=...' for n in left)})" if left else "there are none that are not bound"
+            raise IsamError(Diagnostic("bind-role", what, self._loc, hint))
+
     def __copy__(self: C) -> C:
         return self
 

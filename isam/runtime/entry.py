@@ -66,11 +66,12 @@ class Entry(Compiled):
         given = self.signature.assign(args, kwargs, self.bound)
         return prepare(self.signature, given, self.bound)
 
-    def bind(self, **constants: Any) -> Entry:
+    def bind(self, /, *placed: Any, **constants: Any) -> Entry:
         """This kernel with some ``const`` arguments fixed to what they hold now; the others are passed per call.
 
         With all constants given, packing them is done here, once; else it stays part of each call.
         """
+        self._by_name(placed)
         self.signature.check_bound(constants, self.bound)
         p = prepare(self.signature.only(constants), constants, {})
         fixed = {**self.bound, **{n: copied(p.arrays[n], p.arrays[n].dtype) for n in constants}}

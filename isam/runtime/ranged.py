@@ -141,9 +141,10 @@ class RangedFunction(Compiled):
                     entry = self._ready[rows] = self.variants[rows].bind(**self.bound)
         return entry
 
-    def bind(self, **constants: Any) -> RangedFunction:
+    def bind(self, /, *placed: Any, **constants: Any) -> RangedFunction:
         """This kernel with ``const`` arguments fixed to what they hold now; each variant that is called packs them once
         for itself. Raises ``IsamError`` for those that have rows of the batch."""
+        self._by_name(placed)
         self.signature.check_bound(constants, self.bound)
         for name in self.batch.rows.intersection(constants):
             what = f"{self.signature.name}: '{name}' has {self.batch.size} rows, which differ from call to call"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from isam.artifact import Argument, Artifact, Row, Size
 from isam.classes import dataclass
 from isam.diagnostics import NOWHERE, Diagnostic, IsamError, Loc, did_you_mean
+from isam.ir.affine import Affine
 from isam.ir.dtype import numpy_dtype
 from isam.runtime.layout import Array as Array
 
@@ -34,6 +35,9 @@ class Parameter:
     @property
     def read(self) -> bool:
         return self.role != "out"
+
+
+Shown = tuple[Row, int, str, int]  # a dimension as declared, its length, the argument and which of its dimensions
 
 
 class Signature:
@@ -128,30 +132,50 @@ class Signature:
     def infer(self, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
         """Run-time sizes from the shapes given; the caller checks that they fit. Raises ``IsamError``."""
         known: dict[str, int] = {}
-        rows = [(r, n) for name, shape in shapes.items() if len(shape) == len(self.by_name[name].rows)
-                for r, n in zip(self.by_name[name].rows, shape, strict=True)]  # fmt: skip
+        rows = [(r, n, name, d) for name, shape in shapes.items() if len(shape) == len(self.by_name[name].rows)
+                for d, (r, n) in enumerate(zip(self.by_name[name].rows, shape, strict=True))]  # fmt: skip
         progress = True
         while progress:
             progress = False
-            for (const, terms), n in rows:
-                open_ = [(s, c) for s, c in terms if s not in known]
-                if len(open_) != 1 or open_[0][0] in self.follow:
-                    continue
-                ((name, c),) = open_
-                rest = n - const - sum(k * known[s] for s, k in terms if s in known)
-                if rest % c == 0:
+            for row, n, *_ in rows:
+                name, c, rest = self._left(row, n, known)
+                if c and rest % c == 0:
                     known[name], progress = rest // c, True
             for name, (of, k) in self.follow.items():
                 if of in known and name not in known:
                     known[name], progress = known[of] // k, True
-        self.check_sizes(known)
+        self.check_sizes(known, rows)
         return known
 
-    def check_sizes(self, known: Mapping[str, int]) -> None:
-        """The guard: every run-time size has a value that the code was made for."""
-        faults: list[Diagnostic] = []
+    def _left(self, row: Row, n: int, known: Mapping[str, int]) -> tuple[str, int, int]:
+        """The only size of a dimension of ``n`` elements that is not known, its coefficient, and what that many of it
+        make up; coefficient 0: there is no such size, or several."""
+        const, terms = row
+        open_ = [(s, c) for s, c in terms if s not in known]
+        if len(open_) != 1 or open_[0][0] in self.follow:
+            return "", 0, 0
+        return *open_[0], n - const - sum(k * known[s] for s, k in terms if s in known)
+
+    def _impossible(self, rows: Iterable[Shown], known: Mapping[str, int]) -> list[Diagnostic]:
+        """Dimensions that no whole number of the size in question makes so long, one for each such size."""
+        found: dict[str, Diagnostic] = {}
+        for row, n, argument, d in rows:
+            size, c, rest = self._left(row, n, known)
+            if c and size not in found:
+                low = n - rest % abs(c)
+                what = f"{self.name}: dimension {d} of '{argument}' is {n}, but must be {_affine(row)}"
+                near = f"the nearest are {low} and {low + abs(c)}" if low >= 0 else f"the nearest is {low + abs(c)}"
+                found[size] = Diagnostic("call-size", f"{what} for a whole number {size}", self.loc, near)
+        return list(found.values())
+
+    def check_sizes(self, known: Mapping[str, int], rows: Sequence[Shown] = ()) -> None:
+        """The guard: every run-time size has a value that the code was made for. ``rows``: what the call shows."""
+        faults = self._impossible(rows, known)
+        told = {n for (_, terms), *_ in rows for n, _ in terms} if faults else set()
         for s in self.sizes:
             v = known.get(s.name)
+            if v is None and s.name in told:
+                continue
             if v is None:
                 what = f"{self.name}: the size {s.name} follows from no argument"
                 faults.append(Diagnostic("call-size", what, self.loc, self._shows(s.name)))
@@ -176,6 +200,11 @@ class Signature:
         if parameter.shape is not None:
             return parameter.shape
         return tuple([max(0, c + sum(k * sizes[s] for s, k in terms)) for c, terms in parameter.rows])
+
+
+def _affine(row: Row) -> str:
+    const, terms = row
+    return str(Affine.from_terms(terms) + const)
 
 
 def _numbers(rows: tuple[Row, ...]) -> tuple[int, ...] | None:

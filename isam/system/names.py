@@ -14,6 +14,9 @@ _WITH_VALUES = re.compile(r"([^\[\]]{1,200})\[([^\[\]]{0,400})\]")
 def named(system: System, text: str) -> list[Instruction]:
     """The instruction of this name; or the members of this family, those with the values given. Raises ``IsamError``
     when there is none."""
+    if not isinstance(text, str):
+        raise fail("instruction-unknown", f"an instruction is named by a text, not {type(text).__name__}",
+                   hint=f"isam system show {system.name} lists them")  # fmt: skip
     if text in system.instructions:
         return [system.instructions[text]]
     m = _WITH_VALUES.fullmatch(text)

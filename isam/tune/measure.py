@@ -59,7 +59,7 @@ class Contender(Protocol):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
 
-    def bind(self, **constants: Any) -> Any:
+    def bind(self, /, *placed: Any, **constants: Any) -> Any:
         """With constants fixed."""
         ...
 

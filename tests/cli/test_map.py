@@ -46,6 +46,12 @@ def test_map_and_explain_say_no(cli, matmul):
     assert "^" in ran.out
 
 
+def test_an_instruction_that_sets_registers_fits_nothing(cli, matmul):
+    for verb in ("map", "explain"):
+        ran = cli(verb, matmul, "--on", "gemmini", "-i", "config_ex_nn")
+        assert (ran.code, "nothing: it does nothing" in ran.out) == (1, True)
+
+
 def test_explain_says_yes(cli, matmul):
     d = cli("explain", matmul, "--on", "toy", "-i", "mm4_f32", "--json").json("explain")
     assert d["fits"]

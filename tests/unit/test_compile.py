@@ -461,6 +461,12 @@ def test_what_is_of_a_wrong_type_or_missing_is_told_before_there_is_an_array(arg
     assert [d.code for d in e.value.diagnostics] == [code]
 
 
+@pytest.mark.parametrize("wrong", [5, b"mm4", ["mm4"], MATMUL], ids=lambda w: type(w).__name__)
+def test_an_instruction_is_explained_by_its_name(wrong):
+    with pytest.raises(IsamError, match=f"instruction-unknown.*not {type(wrong).__name__}"):
+        isam.explain(MATMUL, on="toy", instruction=wrong)
+
+
 def test_what_is_no_path_is_told():
     fn = isam.compile(MATMUL, sizes={"M": 2, "N": 2, "K": 2}, **TOY)
     for wrong in (lambda: fn.save(None), lambda: fn.artifact.save(3), lambda: isam.load(None),

@@ -60,6 +60,22 @@ def test_a_size_that_no_argument_shows_is_given_to_the_compiler(on: str) -> None
     assert s == 8
 
 
+WIDE = ("kernel wide(M, N, L)\n  in x: f32[2 * M + 1]\n  in w: f32[M + N]\n  out y: f32[2 * M + 1, N]\n"
+        "  out z: f32[L]\n  forall i < 2 * M + 1, j < N\n    y[i, j] = x[i]\n  forall i < L\n    z[i] = 1\n")
+
+
+@ON
+@pytest.mark.parametrize(("x", "hint"), [(4, "nearest are 3 and 5"), (0, "nearest is 1")])
+def test_a_length_that_no_size_makes_is_told_with_what_would_do(x: int, hint: str, on: str) -> None:
+    rows, w = np.ones(x, np.float32), np.ones(5, np.float32)
+    with pytest.raises(IsamError) as e:
+        isam.compile(WIDE, on=on)(rows, w)
+    one, other = e.value.diagnostics
+    assert one.message == f"wide: dimension 0 of 'x' is {x}, but must be 2*M + 1 for a whole number M"
+    assert hint in one.hint
+    assert "the size L follows from no argument" in other.message, "and nothing of N, which M decides"
+
+
 @ON
 def test_sizes_worked_out_from_others_follow(on: str) -> None:
     fn, parts, both = (isam.compile(t, on=on) for t in (EVERY, PARTS, BOTH))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import Kernel
 from isam.ir.mismatch import Mismatch
+from isam.mapper.match import never, normal
 from isam.mapper.repair.hardware import accepting
 from isam.mapper.repair.program import rewriting
 from isam.mapper.repair.repair import CURRENCIES, Repair, smallest
@@ -20,6 +21,8 @@ __all__ = ["CURRENCIES", "Repair", "repairs"]
 
 def repairs(kernel: Kernel, instruction: Instruction, near: tuple[Mismatch, ...]) -> tuple[Repair, ...]:
     """Changes after which ``instruction`` fits ``kernel`` (in normal form), the smallest first in each currency.
-    ``near``: what stands in the way."""
+    ``near``: what stands in the way. None where ``instruction`` carries out no kernel at all."""
+    if never(kernel, instruction, normal(instruction.body)) is not None:
+        return ()
     found = [*rewriting(kernel, instruction), *reshaping(kernel, instruction, near), *accepting(kernel, instruction)]
     return smallest(found)

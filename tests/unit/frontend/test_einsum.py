@@ -136,3 +136,42 @@ def test_other_faults():
             einsum("mk,kn->mn", **kwargs)
     with pytest.raises(IsamError, match="V430"):
         einsum("(h-r),r->h")
+
+
+@pytest.mark.parametrize("spec", [5, None, b"ij", ["ij"], np.ones(2)], ids=lambda s: type(s).__name__)
+def test_an_index_string_is_a_text(spec):
+    with pytest.raises(IsamError, match=f"E501.*not {type(spec).__name__}"):
+        einsum(spec)
+
+
+@pytest.mark.parametrize("sizes", [{"m": 3}, {"M": 3}, {"m": np.int64(3)}])
+def test_an_extent_goes_by_the_axis_or_by_its_size_in_the_kernel(sizes):
+    k = einsum("mk,kn->mn", sizes=sizes)
+    assert [s.name for s in k.syms] == ["K", "N"]
+    assert [str(d) for d in k.buffer("x1").shape] == ["3", "K"]
+
+
+def test_an_axis_with_a_capital_letter_goes_by_itself():
+    assert [s.name for s in einsum("Mk->M").syms] == ["M_size", "K"]
+    for name in ("M", "M_size"):
+        assert [s.name for s in einsum("Mk->M", sizes={name: 3}).syms] == ["K"]
+
+
+@pytest.mark.parametrize(("sizes", "message", "hint"), [
+    ({"zzz": 3}, "no axis 'zzz'", "axes: m, k, n"), ({"m2": 3}, "no axis 'm2'", "did you mean 'm'?"),
+    ({5: 3}, "no axis '5'", "axes: m, k, n"), ({"m": 3, "M": 3}, "'m' is given twice", "as 'm' or as 'M'"),
+    ({"m": True}, "is True", "at least 0"), ({"m": 1.5}, "is 1.5", "at least 0"), ({"M": -1}, "is -1", "at least 0"),
+    (5, "not int", "sizes={"), ("m", "not str", "sizes={"),
+])  # fmt: skip
+def test_sizes_that_are_none_of_an_axis(sizes, message, hint):
+    with pytest.raises(IsamError, match="E504") as e:
+        einsum("mk,kn->mn", sizes=sizes)
+    (d,) = e.value.diagnostics
+    assert message in d.message
+    assert hint in d.hint
+
+
+@pytest.mark.parametrize("names", [5, (5, 6, 7), b"xyz"])
+def test_names_are_texts(names):
+    with pytest.raises(IsamError, match="E504"):
+        einsum("mk,kn->mn", names=names)

@@ -4,8 +4,11 @@
 from __future__ import annotations
 
 import math
+from enum import IntEnum
 from pathlib import Path
 
+import ml_dtypes
+import numpy as np
 import pytest
 
 from isam.diagnostics import IsamError, all_codes
@@ -16,6 +19,10 @@ from isam.ir.verify import verify
 
 MODULE = {k.name: k for k in parse_file((Path(__file__).parents[2] / "text" / "surface.isam").read_text()).kernels}
 HERE = Path(__file__).name
+
+
+class Three(IntEnum):
+    THREE = 3
 
 
 @kernel
@@ -186,6 +193,186 @@ def test_builder_speaks_the_whole_language():
             "      h[i] max= t[i] * 2\n    forall i < N - 2\n      y += h[i + 1]\n")
     assert b.kernel() == parse(want)
     assert b.kernel().with_params(s=5) == parse(want).with_params(s=5)
+
+
+def built(body, head=("N",), sizes="N", **options):
+    """The kernel of one block over arrays A and B, updating C."""
+    b = Builder("k", *head, **options)
+    A, B, C = (b._declare(role, name, "f32", sizes) for role, name in (("in", "A"), ("in", "B"), ("inout", "C")))
+    with b.forall(i="N") as (i,):
+        body(A, B, C, i)
+    return b.kernel()
+
+
+def of_text(*lines):
+    return parse("kernel k(N)\n  in A: f32[N]\n  in B: f32[N]\n  inout C: f32[N]\n  forall i < N\n    "
+                 + "\n    ".join(lines))  # fmt: skip
+
+
+def sum_of_values(A, B, C, i):
+    v = A[i]
+    v += B[i]
+    C[i] = v * 3
+
+
+def sum_of_an_expression(A, B, C, i):
+    v = A[i] * 2
+    v += B[i]
+    C[i] = v
+
+
+def sum_stored_elsewhere(A, B, C, i):
+    v = w = A[i]
+    v *= B[i]
+    C[i] = v + w
+
+
+def sum_stored_in_another_element(A, B, C, i):
+    v = C[0]
+    v += B[i]
+    C[i] = v
+
+
+def accumulation_by_name(A, B, C, i):
+    v = C[i]
+    v += A[i] * B[i]
+    C[i] = v
+
+
+def two_sums(A, B, C, i):
+    v = C[i]
+    v += A[i]
+    v += B[i]
+    C[i] = v
+
+
+def axis_moved_on(A, B, C, i):
+    k = i
+    k *= 1
+    k += 0
+    C[i] = A[k]
+
+
+@pytest.mark.parametrize(("body", "lines"), [
+    (sum_of_values, ["C[i] = (A[i] + B[i]) * 3"]),
+    (sum_of_an_expression, ["C[i] = A[i] * 2 + B[i]"]),
+    (sum_stored_elsewhere, ["C[i] = A[i] * B[i] + A[i]"]),
+    (sum_stored_in_another_element, ["C[i] = C[0] + B[i]"]),
+    (accumulation_by_name, ["C[i] += A[i] * B[i]"]),
+    (two_sums, ["C[i] = C[i] + A[i] + B[i]"]),
+    (axis_moved_on, ["C[i] = A[i]"]),
+], ids=lambda x: getattr(x, "__name__", ""))  # fmt: skip
+def test_what_is_added_to_a_name_of_the_program_is_its_new_value(body, lines):
+    assert built(body) == of_text(*lines)
+
+
+@pytest.mark.parametrize(("compare", "text"), [
+    (lambda A, B, i: A[i] == B[i], "A[i] == B[i]"), (lambda A, B, i: A[i] != B[i], "A[i] != B[i]"),
+    (lambda A, B, i: 2 == A[i], "A[i] == 2"), (lambda A, B, i: A[i] != 0.5, "A[i] != 0.5"),
+])  # fmt: skip
+def test_equality_of_values_is_a_comparison_of_the_kernel(compare, text):
+    def body(A, B, C, i):
+        C[i] = call("select", compare(A, B, i), A[i], B[i])
+
+    assert built(body) == of_text(f"C[i] = select({text}, A[i], B[i])")
+
+
+@pytest.mark.parametrize("number", [
+    np.float64(0.1), np.float32(0.5), np.float16(2), ml_dtypes.bfloat16(3), np.int64(-3), np.int8(5), np.uint8(200),
+    np.bool_(True), Three.THREE,
+], ids=lambda n: type(n).__name__)  # fmt: skip
+def test_numbers_of_numpy_are_the_numbers_they_are(number):
+    plain = number.item() if isinstance(number, np.generic) else int(number)
+
+    def body(A, B, C, i):
+        C[i] = number * A[i] + call("select", number < B[i], A[i] * number, B[i])
+
+    def want(A, B, C, i):
+        C[i] = plain * A[i] + call("select", plain < B[i], A[i] * plain, B[i])
+
+    assert built(body) == built(want)
+    assert print_kernel(built(body)) == print_kernel(built(want))
+
+
+def test_whole_numbers_of_numpy_are_sizes_constants_and_indices():
+    def body(A, B, C, i):
+        C[i * np.int32(1)] = A[np.int64(1)]
+
+    want = parse("kernel k(N, s=2)\n  in A: f32[8]\n  in B: f32[8]\n  inout C: f32[8]\n  forall i < N\n    C[i] = A[1]")
+    for shape in ([np.int64(8)], np.int64(8), 8):
+        assert built(body, sizes=shape, s=np.int64(2)) == want
+
+
+@pytest.mark.parametrize("number", [np.complex64(1), np.datetime64(5, "ns"), np.array([1.5]), 10**18, np.uint64(2**63)],
+                         ids=lambda n: type(n).__name__)  # fmt: skip
+def test_what_is_no_number_of_the_language_is_refused(number):
+    for body in (lambda A, B, C, i: A[i] * number, lambda A, B, C, i: number * A[i]):
+        with pytest.raises(IsamError, match=r"F604|L103"):
+            built(body)
+
+
+@pytest.mark.parametrize("act", [
+    lambda: Builder("k", 5), lambda: Builder(5), lambda: Builder("k", s=1.5), lambda: Builder("k", s="2"),
+    lambda: Builder("k").input(5, "f32"), lambda: Builder("k").input("x", "f32", None),
+    lambda: Builder("k").forall(where=5, i=3).__enter__(), lambda: Builder("k").temp("x").accumulate("sub", 0, 1),
+    lambda: call(5, 1),
+])  # fmt: skip
+def test_calls_of_the_builder_with_something_else_are_located(act):
+    with pytest.raises(IsamError) as e:
+        act().kernel()
+    assert e.value.diagnostics[0].loc.file.endswith(HERE)
+    assert e.value.diagnostics[0].hint
+
+
+def test_the_dtype_of_a_buffer_is_named_or_numpys():
+    b = Builder("k")
+    b.input("x", np.float32)
+    b.input("y", np.dtype("i4"))
+    assert [d.dtype for d in b._buffers] == ["f32", "i32"]
+    for wrong in ("f33", 5, None):
+        b.input("z", wrong)
+        with pytest.raises(IsamError, match=f"L134.*'{wrong}'"):
+            b.kernel()
+        b = Builder("k")
+
+
+@pytest.mark.parametrize(("given", "granted"), [
+    ("exact", {"exact"}), ("reassociate, finite", {"reassociate", "finite"}), (("exact",), {"exact"}),
+    (iter(["exact", "finite"]), {"exact", "finite"}), ("nothing", set()), ((), set()),
+])  # fmt: skip
+def test_permissions_are_one_or_several(given, granted):
+    words = list(given) if not isinstance(given, str) else given
+
+    @kernel(permits=words)
+    def f(x: "f32", y: "out f32"):
+        y[()] = x[()]
+
+    assert f.permits == granted
+    assert Builder("k", permits=words).kernel().permits == granted
+    assert parse(print_kernel(f)) == f
+
+
+@pytest.mark.parametrize("given", ["exakt", ("exact", "reassociate"), "", 5, (5,), "reassociate finite"])
+def test_permissions_that_nobody_can_grant_are_refused(given):
+    with pytest.raises(IsamError, match="L129"):
+        Builder("k", permits=given).kernel()
+    with pytest.raises(IsamError, match="L129") as e:
+        @kernel(permits=given)
+        def f(x: "f32", y: "out f32"):
+            y[()] = x[()]
+    assert e.value.diagnostics[0].loc.file.endswith(HERE)
+
+
+def test_values_are_kept_in_sets_and_buffers_are_told_apart():
+    b = Builder("k", "N")
+    A, B = b.input("A", "f32", "N"), b.input("B", "f32", "N")
+    v, w = A[0], A[0]
+    assert len({v, w, v}) == 2
+    assert [A, B].index(B) == 1
+    assert A != B
+    for act in (lambda: A == 1, lambda: A != A[0], lambda: A[0] == B, lambda: v in [w]):
+        with pytest.raises(IsamError, match="F604"):
+            act()
 
 
 def test_builder_faults_are_located_at_the_call():

@@ -172,6 +172,47 @@ def test_wrong_arrays_are_refused(arrays, code):
     assert code in {d.code for d in e.value.diagnostics}
 
 
+STEPS = """kernel k(N, s=2)
+  in x: f32[s * N]
+  out y: f32[N]
+  forall i < N
+    y[i] = x[s * i]
+"""
+
+
+@pytest.mark.parametrize(("sizes", "hint"), [
+    ({"N": 4, "s": 3}, "kernel.with_params(s=3)"), ({"N": 4, "n": 4}, "did you mean 'N'?"),
+    ({"N": 4, "zzz": 1}, "open sizes: N"), ({5: 4}, "open sizes: N"),
+])  # fmt: skip
+def test_numbers_that_would_have_no_effect_are_refused(sizes, hint):
+    k, x = parse(STEPS), np.arange(8, dtype=np.float32)
+    for judge in (run, enclose):
+        with pytest.raises(IsamError) as e:
+            judge(k, {"x": x}, sizes)
+        assert [(d.code, hint in d.hint) for d in e.value.diagnostics] == [("I509", True)]
+
+
+def test_a_constant_is_no_size():
+    k = parse(STEPS)
+    np.testing.assert_array_equal(run(k, {"x": np.arange(8, dtype=np.float32)}, {"s": 2})["y"], [0, 2, 4, 6])
+    assert k.with_sizes({"N": 4, "s": 2}) == k.with_sizes({"N": 4}) == k.with_sizes({"N": 4}).with_sizes({"N": 4})
+    with pytest.raises(IsamError, match=r"I509.*'s' is a constant of kernel 'k' with the value 2, not 3"):
+        k.with_sizes({"N": 4, "s": 3})
+
+
+def test_sizes_that_follow_from_others_are_worked_out():
+    k = parse("kernel k(T, Q = T // 4, R)\n  in x: f32[T]\n  in z: f32[Q + R]\n  out y: f32[Q]\n  forall i < Q\n"
+              "    y[i] = x[4 * i] + z[i]\n")  # fmt: skip
+    given = {"x": np.arange(9, dtype=np.float32), "z": np.ones(5, np.float32)}
+    for sizes in ({}, {"Q": 2}, {"T": 9, "R": 3}):
+        np.testing.assert_array_equal(run(k, given, sizes)["y"], [1, 5])
+    y = np.zeros(3, np.float32)
+    for wrong, sizes, code in (({}, {"T": 9, "Q": 3}, "I502"), ({}, {"Q": 1}, "I502"), ({"y": y}, {}, "I504")):
+        with pytest.raises(IsamError) as e:
+            run(k, {**given, **wrong}, sizes)
+        assert [d.code for d in e.value.diagnostics] == [code]
+
+
 def test_wrong_sizes_and_indices_are_refused():
     k = parse("kernel k(2 <= N <= 8)\n  in x: f32[N]\n  out y: f32[N]\n  forall i < N\n    y[i] = x[i + 1]\n")
     assert isinstance(k, Kernel)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from isam.diagnostics import IsamError
 from isam.ir.text import parse, parse_file, parse_kernel, print_instruction, print_kernel
 from isam.ir.verify import verify
 
@@ -75,3 +76,22 @@ def test_a_kernel_shows_itself_in_short() -> None:
 def test_a_single_number_accumulates_extrema_without_brackets(op):
     text = f"kernel k(N)\n  in  x: f32[N]\n  out y: f32\n  y = 0\n  forall i < N\n    y {op}= x[i]\n"
     assert [s.op for s in parse_kernel(text).statements] == ["copy", op]
+
+
+@pytest.mark.parametrize(("number", "shown", "why"), [
+    ("9223372036854775808", "'9223372036854775808' is too large", "18 digits"),
+    ("1" * 24, f"'{'1' * 24}' is too large", "18 digits"), ("1" * 25, f"'{'1' * 24}...' is too large", "18 digits"),
+    ("0." + "1" * 59, f"'0.{'1' * 22}...' is too long", "60 characters"),
+    ("0" * 60 + "1", f"'{'0' * 24}...' is too long", "60 characters"), ("1e400", "'1e400' is too large", "finite"),
+])  # fmt: skip
+def test_numbers_that_the_language_does_not_hold(number, shown, why):
+    with pytest.raises(IsamError) as e:
+        parse(f"kernel k(N)\n  in x: f64[N]\n  out y: f64[N]\n  forall i < N\n    y[i] = x[i] + {number}\n")
+    (d,) = e.value.diagnostics
+    assert (d.code, d.message, why in d.hint) == ("L103", f"the number {shown}", True)
+
+
+def test_the_largest_numbers_that_it_holds():
+    for number in ("999999999999999999", "-999999999999999999", "0" * 42 + "9" * 18, "0." + "1" * 58):
+        k = parse(f"kernel k(N)\n  in x: f64[N]\n  out y: f64[N]\n  forall i < N\n    y[i] = x[i] + {number}\n")
+        assert parse(str(k)) == k

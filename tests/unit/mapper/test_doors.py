@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from isam.diagnostics import IsamError
 from isam.ir.text import parse_instruction
-from isam.mapper import Matches, match, near_misses
+from isam.mapper import Matches, explain, match, near_misses
 from isam.mapper.match import STATEMENTS, count, match_untyped, normal, probe
 from tests.unit.mapper.catalogue import instruction, kernel, named
 
@@ -27,6 +28,17 @@ def test_instructions_that_carry_out_nothing(i, kind: str, what: str):
         assert (found.kind, what in found.need) == (kind, True)
     assert near_misses(k, i) == [match(k, i)]
     assert (list(probe(k, i)), probe(k, i).near) == ([], (match(k, i),))
+
+
+@pytest.mark.parametrize("door", [match, near_misses, count, explain])
+def test_a_kernel_comes_first_and_then_an_instruction(door):
+    k = named("scaled")
+    for one, two, what in ((k, k, "an instruction, found the kernel 'scaled'"), (5, NOTHING, "a kernel, found int"),
+                           (NOTHING, k, "a kernel, found the instruction 'nothing'"),
+                           (k, "vadd", "an instruction, found str"), (k, None, "an instruction, found NoneType")):
+        with pytest.raises(IsamError, match=f"L141.*expected {what}") as e:
+            door(one, two)
+        assert e.value.diagnostics[0].hint
 
 
 def test_as_many_statements_as_there_may_be():

@@ -12,6 +12,8 @@ from isam.mapper import explain, match
 from isam.mapper.explanation import NONE
 from isam.mapper.match import Matches
 from isam.mapper.page import page
+from isam.mapper.search import reach
+from isam.system.load import load_system
 from tests.corpus import CASES
 from tests.unit.mapper.catalogue import instruction, instruction_names, kernel
 
@@ -114,6 +116,17 @@ def test_where_nothing_helps_it_says_so():
     why = explain(k, instruction("vadd"))
     assert why.repairs == ()
     assert NONE in str(why)
+
+
+@pytest.mark.parametrize("name", ["config_ex_nn", "config_st_none"])
+def test_an_instruction_that_only_sets_registers_carries_nothing_out(name):
+    k, i = product(), load_system("gemmini").instructions[name]
+    why = explain(k, i)
+    assert (why.reason.need, why.repairs) == ("nothing: it does nothing", ())
+    assert NONE in str(why)
+    found = reach(k, i)
+    assert not found
+    assert found.near[0].need == why.reason.need
 
 
 @pytest.mark.parametrize(("name", "least"), [

@@ -27,7 +27,8 @@ def compiled(tmp_path_factory):
     fixed, opened = isam.compile(kernel, on="toy", sizes={"N": 4}), isam.compile(kernel, on="toy")
     fixed.save(path)
     return {"fixed": fixed, "open": opened, "loaded": isam.load(path),
-            "bound": fixed.bind(w=w), "open bound": opened.bind(w=w), "path": path}  # fmt: skip
+            "bound": fixed.bind(w=w), "open bound": opened.bind(w=w), "path": path,
+            "ranged": isam.compile_range(kernel, "N", 1, 4, on="toy", variants=1)}  # fmt: skip
 
 
 @pytest.mark.parametrize("which", ["fixed", "open", "loaded", "bound", "open bound"])
@@ -50,6 +51,24 @@ def test_pickles_are_refused_with_what_to_do_instead(compiled, which):
     assert d.loc.file == (str(compiled["path"]) if which == "loaded" else "scale.isam")
     assert "isam.load(FILE)" in d.hint
     assert ("scale.save(FILE)" in d.hint, ".bind(w=...)" in d.hint) == ("bound" not in which, "bound" in which)
+
+
+@pytest.mark.parametrize("which", ["fixed", "open", "loaded", "bound", "open bound", "ranged"])
+def test_constants_are_bound_by_name(compiled, which):
+    fn = compiled[which]
+    for act in (lambda: fn.bind(np.ones(4, np.float32)), lambda: fn.bind(3, x=np.ones(4, np.float32))):
+        with pytest.raises(isam.IsamError, match=r"bind-role.*by name") as e:
+            act()
+        assert ("bind(w=...)" in e.value.diagnostics[0].hint) == ("bound" not in which)
+    with pytest.raises(isam.IsamError, match="'self' does not exist"):
+        fn.bind(self=3)
+
+
+def test_constants_of_open_sizes_are_bound_one_after_the_other():
+    fn = isam.compile(TEXT.replace("in  x", "const x"), on="toy").bind(x=np.float32([1, 2, 3]))
+    np.testing.assert_array_equal(fn.bind(w=np.float32([4, 5, 6]))(), [4, 10, 18])
+    with pytest.raises(isam.IsamError, match="'x' is bound already"):
+        fn.bind(x=np.float32([1, 2, 3]))
 
 
 def test_arguments_called_like_words_of_python_go_by_their_places():
