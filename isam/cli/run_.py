@@ -124,6 +124,7 @@ def _wrong(k: Kernel, entry: Any, system: str, fault: str) -> Exception:
     if theirs(found):
         return IsamError(found)
     said = "".join(f"\n{d}" for d in found)
+    said += "" if hasattr(entry, "schedule") else "\nisam verify says whether the artifact is what was compiled"
     return InternalError(f"{k.name} on {system} computes something else: {fault}{said}\n{k}")
 
 
