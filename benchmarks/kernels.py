@@ -32,5 +32,5 @@ def kernel_of(shape: Shape, bound: bool = False) -> tuple[Any, dict[str, int]]:
     several = "" if shape.batch == 1 else "s"
     sizes |= {"B": shape.batch} if several else {}
     if shape.pad:
-        return sources()[f"convolution{several}_padded{kind}"], {**sizes, "pad": shape.pad}
-    return sources()[f"convolution{several}{kind}"], sizes
+        return with_constants(sources()[f"convolution{several}_padded{kind}"], {**sizes, "pad": shape.pad})
+    return with_constants(sources()[f"convolution{several}{kind}"], sizes)

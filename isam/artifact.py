@@ -15,6 +15,7 @@ import hashlib
 import io
 import json
 import os
+import stat
 import zipfile
 from contextlib import suppress
 from dataclasses import field
@@ -118,7 +119,7 @@ class Artifact:
         return out.getvalue()
 
     def save(self, path: str | Path) -> None:
-        """Writes the archive to ``path``: all of it or, on any error, nothing."""
+        """Writes the archive to ``path``, or to what a link there leads to: all of it or, on any error, nothing."""
         path = as_place(path)
         temporary = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
         try:
@@ -126,6 +127,8 @@ class Artifact:
                 f.write(self.to_bytes())
                 f.flush()
                 os.fsync(f.fileno())
+            with suppress(FileNotFoundError):
+                temporary.chmod(stat.S_IMODE(path.stat().st_mode))
             os.replace(temporary, path)
         except BaseException as e:  # an interrupt, too
             with suppress(OSError):
@@ -136,13 +139,17 @@ class Artifact:
 
 
 def as_place(path: str | Path) -> Path:
-    """The file that an artifact is to be written to. Raises ``IsamError`` where there can be none."""
+    """The file that an artifact is to be written to, links followed. Raises ``IsamError`` where there can be none."""
     place = as_path(path, "an artifact's place")
     why, hint = "", ""
+    if os.path.islink(place):
+        place = Path(os.path.realpath(place))
     if not place.name:
         why = "that names no file"
     elif os.path.isdir(place):
         why = "it is a folder"
+    elif place.exists() and not place.is_file():
+        why = "it is no file but a device, a pipe or the like"
     elif not os.path.isdir(place.parent):
         why, hint = "No such file or directory", f"there is no folder {place.parent}"
     if why:

@@ -37,6 +37,7 @@ CALL = 0.3e-6  # seconds for each of several calls of variants: 0.03 us as nativ
 SEVERAL = 0.1e-6  # seconds beside that where there are several (measured)
 SAMPLED = 512  # sizes of a range that stand for all of them, where none is said to be likely
 WORTH = 1.002  # times less regret than before, in the mean: what another variant has to give
+SURE = 1e12  # the largest weight of a size, beside 1 of all others
 VARIANTS = "variants.json"
 
 
@@ -108,9 +109,9 @@ def _of_range(kernel: Kernel, size: str, limits: tuple[int, int], known: Mapping
     if lo < 0 or hi < step or hi // step > LARGEST:
         most_rows = f"1 to {LARGEST * step} rows" + (f", a multiple of {step}" if step > 1 else "")
         raise fail("range-limits", f"{lo} <= {size} <= {hi} is no range of {most_rows}", kernel.loc)
-    if any(not lo <= n <= hi for n in likely) or any(not w > 0 for w in likely.values()):
-        raise fail("range-limits", f"likely sizes are between {lo} and {hi}, with weights above 0: {dict(likely)}",
-                   kernel.loc)  # fmt: skip
+    if any(not lo <= n <= hi for n in likely) or any(not 0 < w <= SURE for w in likely.values()):
+        raise fail("range-limits", f"likely sizes are between {lo} and {hi}, with weights above 0, {SURE:g} at most: "
+                   f"{dict(likely)}", kernel.loc)  # fmt: skip
     if most < 1:
         raise fail("range-limits", f"{most} variants are none", kernel.loc)
     left = run_time(kernel)

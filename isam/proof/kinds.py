@@ -36,6 +36,7 @@ KINDS: dict[str, Kind] = {
     "capacity": Kind((9,), "Arguments and workspace are more than the memory holds."),
     "cell": Kind((9,), "An operand leaves its cell, or says a cell where there are none."),
     "certificate": Kind((0,), "The certificate is damaged, or is not that of the schedule."),
+    "schedule": Kind((0,), "The schedule that was read makes no sense: parts of it contradict each other."),
     "closed": Kind((11,), "What is known at the end of a loop's body is never what was assumed at its begin."),
     "coverage": Kind((1,), "Some point of a statement's domain is not executed, or more than once."),
     "deal": Kind((8, 10, 11), "A loop is dealt to instances that the machine does not have, or whose steps depend on "

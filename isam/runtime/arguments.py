@@ -19,6 +19,7 @@ overlap are refused.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -26,6 +27,7 @@ import numpy as np
 
 from isam.classes import dataclass
 from isam.diagnostics import Diagnostic, IsamError
+from isam.ir.dtype import dtype_name
 from isam.runtime.aligned import copied, result
 from isam.runtime.layout import PLAIN
 from isam.runtime.signature import Array, Parameter, Signature
@@ -112,7 +114,8 @@ def usable(a: Array, p: Parameter) -> bool:
 
 
 def _array(p: Parameter, value: Any, faults: list[Diagnostic]) -> Array | None:
-    if isinstance(value, np.ma.MaskedArray):
+    masked = getattr(sys.modules.get("numpy.ma"), "MaskedArray", None)  # imported by whoever has one, not by a call
+    if masked is not None and isinstance(value, masked):
         faults.append(_fault("type", f"'{p.name}' is a masked array: its mask would be lost", "pass x.filled(...)"))
         return None
     if isinstance(value, np.ndarray):
@@ -130,7 +133,7 @@ def _number(p: Parameter, value: Any, faults: list[Diagnostic]) -> Array | None:
     try:
         with np.errstate(all="ignore"):  # what is lost is said below
             array = np.asarray(value)
-            known = array.dtype.kind in "iubf" or array.dtype == p.dtype
+            known = array.dtype.kind in "iubf" or dtype_name(array.dtype) is not None
             exact = array.ndim == 0 and known and array.astype(p.dtype) == array
             if type(value) is float and p.dtype.kind not in "iub":
                 exact = True  # a Python float is a number in the text of the call: it takes the argument's type
@@ -143,9 +146,9 @@ def _number(p: Parameter, value: Any, faults: list[Diagnostic]) -> Array | None:
 
 
 def _check(signature: Signature, p: Parameter, a: Array, sizes: dict[str, int], faults: list[Diagnostic]) -> None:
-    same = a.dtype == p.dtype or (not p.written and a.dtype.newbyteorder("=") == p.dtype)
-    if not same:
-        order = " in this machine's byte order" if a.dtype.newbyteorder("=") == p.dtype else ""
+    turned = a.dtype != p.dtype and a.dtype.kind == p.dtype.kind and a.dtype.newbyteorder("=") == p.dtype
+    if a.dtype != p.dtype and (p.written or not turned):
+        order = " in this machine's byte order" if turned else ""
         hint = "" if order else _converted(p)
         faults.append(_fault("dtype", f"'{p.name}' must be {p.dtype}{order}, not {a.dtype}", hint))
     shape = signature.shape(p, sizes)

@@ -28,8 +28,12 @@ from isam.runtime.vectorcall import Launch
 LONG = 1 << 16  # points: calls of more take microseconds, and let go of the interpreter's lock
 
 
+Room = tuple[Array, int]  # memory, and the address of its first page
+
+
 class State:
-    """What one binding keeps: the constants, the bound part of the workspace, and a workspace per thread."""
+    """What one binding keeps: the constants, the bound part of the workspace, and a workspace per thread (``room``
+    there, while no call has it)."""
 
     __slots__ = ("constants", "local", "master")
 
@@ -78,44 +82,48 @@ class Runner:
         """What calls on arrays of fixed shapes need; None where they need more than addresses."""
         if self.guarded or self.sizes:
             return None
-        place = State({}, state.master if state else b"")
-        start = self._workspace(place)
+        room, start = self._workspace(state)
         points = self.artifact.points
         return Launch(self.linked[self.artifact.entry],
                       self.linked[self.artifact.bind] if state is None and self.artifact.bind else 0,
-                      start, points is None or points >= LONG, (self, place.local.room))  # fmt: skip
+                      start, points is None or points >= LONG, (self, room))  # fmt: skip
 
     def call(self, arrays: Mapping[str, Array], sizes: Mapping[str, int], state: State | None) -> None:
-        """One call on checked arrays, in place."""
+        """One call on checked arrays, in place. It has its workspace to itself, though a signal's handler, or what is
+        finalised, calls the same kernel in between; and holds it, though the thread's own memory goes meanwhile."""
         pointers = [address(arrays[n]) for n in self.names]
-        place = self.unbound if state is None else state
-        start = getattr(place.local, "start", None)
-        if start is None:
-            start = self._workspace(place)
+        local = (self.unbound if state is None else state).local
+        room: Room | None = getattr(local, "room", None)
+        local.room = None
+        if room is None:
+            room = self._workspace(state)
         packed = self.pack(*pointers)
         run_time = self._sizes(sizes) if self.sizes else None
-        if state is None and self.binder is not None:
-            self.binder(packed, start, run_time)
-        self.entry(packed, start, run_time)
+        try:
+            if state is None and self.binder is not None:
+                self.binder(packed, room[1], run_time)
+            self.entry(packed, room[1], run_time)
+        finally:
+            local.room = room
         if self.guarded:
             self._check()
 
     def _check(self) -> None:
         self.externals.check()
 
-    def _workspace(self, state: State) -> int:
+    def _workspace(self, state: State | None) -> Room:
+        """A new one, with what is bound."""
         room, start = allocate(self.artifact.workspace)
-        if state.master:
+        if state is not None and state.master:
             offset = start - address(room)
             room[offset : offset + len(state.master)] = np.frombuffer(state.master, np.uint8)
-        state.local.room, state.local.start = room, start
-        return start
+        return room, start
 
     def _sizes(self, sizes: Mapping[str, int]) -> Any:
         return (ctypes.c_int64 * max(1, len(self.sizes)))(*[sizes.get(n, 0) for n in self.sizes])
 
 
-def allocate(size: int) -> tuple[Array, int]:
+def allocate(size: int) -> Room:
     """Room for ``size`` bytes and the address of its first page-aligned byte."""
     room = np.empty(size + PAGE, np.uint8)
     return room, -(-address(room) // PAGE) * PAGE

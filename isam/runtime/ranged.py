@@ -10,6 +10,8 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from isam.artifact import Size
 from isam.classes import dataclass
 from isam.diagnostics import fail
@@ -67,6 +69,8 @@ class RangedFunction(Compiled):
         """Which rows each call of a variant takes, begin and end. Raises ``IsamError`` for a number of rows that is not
         of the range."""
         s = self._limits
+        if not isinstance(rows, int | np.integer):
+            raise fail("range-limits", f"a number of rows is a whole number, not {rows!r:.60}", self._loc)
         if not s.lo <= rows <= (s.hi or 0) or rows % s.multiple_of:
             raise fail("range-limits", f"{rows} rows are not admitted: {self!r}", self._loc)
         return self._spans(rows)

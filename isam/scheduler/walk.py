@@ -162,7 +162,7 @@ class Walk:
             return
         pre = tuple(i for i in members if i < have[0] and i not in have)
         post = tuple(i for i in members if i > have[0] and i not in have)
-        inner = [e for e in range(d + 1, len(plan.order)) if plan.having(e, have)]
+        inner = [e for e, (a, n) in enumerate(plan.order) if e > d and plan.having(e, have) and env[a][1] > n]
         peel_pre = any(plan.having(e, pre) for e in inner)
         peel_post = any(plan.having(e, post) for e in inner)
         if pre and not peel_pre:

@@ -212,6 +212,9 @@ def _value(s: State[Any], least: float) -> float:
 
 def _number(cls: type[Approach], argument: str, kind: type[Any]) -> Any:
     try:
-        return kind(argument)
+        found = kind(argument)
     except ValueError:
-        raise fail("approach-argument", f"'{argument}' is no number, which the Approach '{cls.name}' takes") from None
+        found = math.nan
+    if math.isfinite(found):
+        return found
+    raise fail("approach-argument", f"'{argument}' is no number, which the Approach '{cls.name}' takes")

@@ -80,6 +80,9 @@ class BestOf:
             n: (a,) if callable(a) else tuple(a[m] for m in self._members) for n, a in alternatives.items()}
         if not isinstance(rounds, int) or rounds < 1:
             raise fail("best-of", f"rounds are a number of calls of each alternative, not {rounds!r}")
+        for given, what in ((key, "key"), (agree, "agree")):
+            if not callable(given):
+                raise fail("best-of", f"{what} is a function, not {type(given).__name__}")
         self._key, self._rounds, self._agree = key, rounds, agree
         self._usual = key is problem_size
         self._lock, self._own = threading.RLock(), threading.local()  # per thread: the run of a group under way

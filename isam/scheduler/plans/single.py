@@ -217,7 +217,8 @@ def last_axis(group: Group, main: Nest, near: int = 0) -> str | None:
     rows: dict[str, int] = {}
     uses = [u for n in group.nests for u in n.uses if u.index and u.buffer not in group.private]
     most = max((len(axes_of(u)) for u in uses), default=0)
-    whole = [u for u in uses if len(axes_of(u)) == most and len(u.index[-1].names) == 1]
+    whole = [u for u in uses if len(axes_of(u)) == most and len(u.index[-1].names) == 1
+             and u.index[-1].names[0] in group.axes]  # not of loops around
     bytes_ = {id(u): size_of(u.dtype) * group.length(u.index[-1].names[0]) for u in whole}  # of a row
     far = near and sum(size_of(u.dtype) * volume(main, u) for u in whole) > 2 * near
     lines = far and all(bytes_[id(u)] % LINE == 0 for u in whole if u.writes)

@@ -72,14 +72,7 @@ def test_documents_of_other_kinds() -> None:
     assert told({"a": 1, "c": 2}, {"a": 2, "b": 2}) == [
         "/p/b is missing", "/p/c does not belong there", "/p/a says 1, the schedule gives 2"]  # fmt: skip
     assert told(1, True) == ["/p says 1, the schedule gives True"]
-    for path, right, wrong in (
-        ("/figures/seconds", [0, 0.5, 3, 1e8], [-1, -0.1, 1e9, True, "1", None]),
-        ("/figures/isl_queries", [0, 3], [-1, 0.5, False, 1e9, 10**9]), ("/seal", ["x", ""], [1, None, True]),
-    ):  # fmt: skip
-        for x in right:
-            assert told(x, "anything", path) == []
-        for x in wrong:
-            assert told(x, "anything", path) == [f"{path}: not what it should be: {x!r}"]
+    assert told("x", "y", "/seal") == ["/seal says 'x', the schedule gives 'y'"]
 
 
 # boxes ----------------------------------------------------------------------------------------------------------------
