@@ -136,6 +136,26 @@ def test_what_names_no_file_cannot_be_written(tmp_path, monkeypatch, place):
     assert [p.name for p in tmp_path.iterdir()] == ["folder"]
 
 
+def test_links_are_followed_and_modes_stay(tmp_path):
+    target, link = tmp_path / "target", tmp_path / "link"
+    link.symlink_to("target")
+    sample().save(link)
+    assert link.is_symlink()
+    assert load_artifact(target).name == sample().name
+    target.chmod(0o640)
+    sample().save(link)
+    assert target.stat().st_mode & 0o777 == 0o640
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["link", "target"]
+
+
+def test_what_is_no_file_is_not_replaced(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(IsamError, match=r"artifact-write.*no file but a device"):
+        sample().save(pipe)
+    assert pipe.is_fifo()
+
+
 def test_a_zip_of_something_else_is_no_artifact(tmp_path):
     np.savez(tmp_path / "x.npz", a=np.zeros(3))
     with pytest.raises(IsamError, match=r"artifact-damaged\]: .*x.npz is no ISAM artifact") as e:

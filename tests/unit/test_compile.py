@@ -222,6 +222,11 @@ def test_threads_of_the_environment_are_told_by_their_variable(monkeypatch):
     with pytest.raises(IsamError) as e:
         isam.compile(MATMUL, threads=0, **TOY)
     assert "ISAM_THREADS" not in str(e.value)
+    with pytest.raises(IsamError, match=r"compile-threads\]: 257 threads are more than a call may have, 256"):
+        isam.compile(MATMUL, threads=257, **TOY)
+    monkeypatch.setenv("ISAM_THREADS", "9" * 5000)
+    with pytest.raises(IsamError, match=r"compile-threads\]: .*ISAM_THREADS"):
+        isam.compile(MATMUL, **TOY)
 
 
 def test_what_is_not_a_kernel():

@@ -545,6 +545,20 @@ def test_sizes_without_a_schedule_are_no_variants(monkeypatch: pytest.MonkeyPatc
         isam.compile_range(PRODUCT, "M", 1, 8, sizes=SIZES, cache=False)
 
 
+@pytest.mark.parametrize("rows", ["3", None, 2.0])
+def test_rows_are_a_whole_number(product: RangedFunction, rows: Any) -> None:
+    for asked in (product.parts, product.spans):
+        with pytest.raises(IsamError, match=r"range-limits.*whole number"):
+            asked(rows)
+    assert product.parts(np.int64(3)) == product.parts(3)
+
+
+@pytest.mark.parametrize("weight", [float("inf"), float("nan"), -1.0, 0.0, 1e13])
+def test_weights_of_sizes_are_numbers_above_nothing(weight: float) -> None:
+    with pytest.raises(IsamError, match="range-limits"):
+        isam.compile_range(PRODUCT, "M", 1, 8, sizes=SIZES, likely={3: weight}, cache=False)
+
+
 def test_it_says_what_it_is_and_is_not_pickled(product: RangedFunction) -> None:
     assert "for 1 <= M <= 40" in repr(product)
     with pytest.raises(IsamError, match="is not pickled"):

@@ -160,7 +160,8 @@ def test_names_and_arguments():
     assert isinstance(approach("best-first"), BestFirst)
 
 
-@pytest.mark.parametrize("name", ["beam:wide", "greedy:1", "exhaustive:2", "replay", "replay:/nowhere/at/all"])
+@pytest.mark.parametrize("name", ["beam:wide", "best-first:nan", "best-first:inf", "greedy:1",
+                                   "exhaustive:2", "replay", "replay:/nowhere/at/all"])
 def test_arguments_that_make_no_sense_are_refused(name):
     with pytest.raises(IsamError):
         as_approach(name)

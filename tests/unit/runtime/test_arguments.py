@@ -87,6 +87,8 @@ def test_wrong_types_and_shapes():
     refused("dtype", C=np.zeros((3, 4), np.float64))
     refused("dtype", A=np.zeros((3, 4), np.complex64))
     refused("dtype", A=np.array([[None] * 4] * 3))
+    refused("dtype", A=np.zeros((3, 4), np.dtypes.StringDType()))
+    refused("dtype", A=np.zeros((3, 4), "S4"))
     refused("shape", A=np.zeros((4, 3), np.float32))
     refused("shape", A=np.zeros((3, 4, 1), np.float32))
     refused("shape", A=np.zeros((), np.float32))
@@ -168,6 +170,7 @@ def test_numbers_of_narrow_floats():
                 prepare(k, {"s": value}, {})
     with pytest.raises(IsamError, match="not a number"):
         prepare(KERNEL, full(H=np.float32(1)), {})
+    assert prepare(KERNEL, full(s=ml_dtypes.bfloat16(2)), {}).arrays["s"] == np.float32(2)
 
 
 def test_subclasses_count_as_arrays(tmp_path):

@@ -530,6 +530,12 @@ def test_sizes_of_calls():
     assert problem_size(1.5) == problem_size(2.5)  # the kind of what is no size
 
 
+@pytest.mark.parametrize("given", [{"key": 3}, {"agree": 3}])
+def test_key_and_agree_are_functions(given: Any):
+    with pytest.raises(IsamError, match="is a function, not int"):
+        isam.best_of({"a": abs, "b": abs}, **given)
+
+
 @pytest.mark.parametrize(("a", "b", "same"), [
     (1.0, 1.0 + 1e-9, True), (1.0, 1.0 + 1e-6, False), (3, 3, True), (3, 4, False), (None, None, True),
     (None, 0, False), ((1.0, 2.0), [1.0, 2.0], False), ([1.0, 2.0], (1.0, 2.0), False), ([1.0], [1.0], True),
