@@ -190,7 +190,13 @@ class Strips(Blocks):
         if low.slope == high.slope == 0:
             self._box(x, n, y + low.const, high.const - low.const)
         elif not self._blocks(x, y, n, low, high, sizes):
-            self._slices(x, y, n, low, high)
+            begin, end = low.ends(n)[1], high.ends(n)[0]
+            if end - begin <= BLOCKS[0]:
+                self._slices(x, y, n, low, high)
+            else:  # slices of what reaches far are many: what all of them share is a box
+                self._box(x, n, y + begin, end - begin)
+                self._strip(x, y, n, low, Line(0, begin), ())
+                self._strip(x, y, n, Line(0, end), high, ())
 
     def _blocks(self, x: Affine, y: Affine, n: int, low: Line, high: Line, sizes: tuple[int, ...]) -> bool:
         """The strip in blocks of the first of ``sizes`` of which it has some, and of smaller ones where these leave

@@ -244,7 +244,7 @@ def test_random_lines_are_right_and_proved(seed: int) -> None:
 @pytest.mark.parametrize("on", ["toy", "host-generic", "casestudy"])
 @pytest.mark.parametrize(("where", "axis", "sizes"), [
     ("k <= i", "N", {"M": 8, "K": 32}), ("i <= k", "K", {"M": 8, "N": 32}), ("j <= i", "N", {"M": 32, "K": 4}),
-    ("i <= j, j <= i + {0}", "W", {"M": 2048, "N": 48, "K": 4}),
+    ("i <= j, j <= i + {0}", "W", {"M": 2048, "N": 48, "K": 4}), ("2 * j <= i", "N", {"M": 64, "K": 2}),
 ])  # fmt: skip
 def test_schedules_are_as_long_however_far_domains_reach(where: str, axis: str, sizes: dict[str, int], on: str) -> None:
     """Also where the block that a plan is made for has no loop along the axis, or one that is dealt out (SCH-10)."""
