@@ -32,6 +32,7 @@ class BlockCalls:
         self.calls, self.onward = calls, onward
         self.waited_for: bool | None = None  # whether calls wait for what they are brought; None: nobody asked
         self._firsts: dict[str, _First] = {}  # by buffer
+        self._changed: dict[Tile, int] = {}  # the last call that may write a part of it before it is used; -1: none
         self._results: dict[tuple[int, str], list[Tile]] = {}  # by nest and operand
 
     def results(self, nest: Nest, use: Use) -> list[Tile]:
@@ -48,10 +49,13 @@ class BlockCalls:
         return [t for t, (at, u) in used.items() if at >= now and u.reads and _alike(u, use)]
 
     def changes(self, tile: Tile, ranges: Mapping[str, tuple[int, int]]) -> bool:
-        """Whether a call before the first that uses a tile may write a part of it."""
-        first, now = self._first(tile.buffer), self.turns.now
-        until, _ = first.used[tile]
-        return any(now <= at < until and not disjoint(tile, t, ranges) for at, t in first.written)
+        """Whether a call from the present one on, before the first that uses a tile, may write a part of it."""
+        if tile not in self._changed:
+            first = self._first(tile.buffer)
+            until, _ = first.used[tile]
+            mine = (at for at, t in reversed(first.written) if at < until and not disjoint(tile, t, ranges))
+            self._changed[tile] = next(mine, -1)
+        return self._changed[tile] >= self.turns.now
 
     def written_ahead(self, tile: Tile, use: Use) -> list[Tile]:
         """The tiles of a buffer that calls from the present one on write anew, as this one is written."""
