@@ -51,6 +51,7 @@ def prepare(signature: Signature, given: Mapping[str, Any], bound: Mapping[str, 
     for name, value in given.items():
         array = _array(signature.by_name[name], value, faults)
         if array is not None:
+            _same_rank(signature, name, array, faults)
             plain[name] = array
     _stop(faults)
     sizes = {} if signature.static else signature.infer({n: a.shape for n, a in {**bound, **plain}.items()})
@@ -79,12 +80,17 @@ def look_over(signature: Signature, given: Mapping[str, Any]) -> dict[str, tuple
         array = _array(signature.by_name[name], value, faults)
         if array is None:
             continue
-        rank = len(signature.by_name[name].rows)
-        if array.ndim != rank:
-            faults.append(_fault("shape", f"'{name}' must have {rank} dimensions, not {array.ndim}"))
+        _same_rank(signature, name, array, faults)
         shapes[name] = array.shape
     _stop(faults)
     return shapes
+
+
+def _same_rank(signature: Signature, name: str, array: Array, faults: list[Diagnostic]) -> None:
+    """Sizes follow from shapes only where there are as many dimensions as declared."""
+    rank = len(signature.by_name[name].rows)
+    if array.ndim != rank and not signature.static:
+        faults.append(_fault("shape", f"'{name}' must have {rank} dimensions, not {array.ndim}"))
 
 
 def _arrange(signature: Signature, plain: dict[str, Array], written: list[str], bound: Mapping[str, Array],

@@ -398,7 +398,7 @@ def test_mistakes_are_told_before_anything_is_written(product: RangedFunction, w
     for bad, says in [
         ({first: given[first].astype(np.float64)}, "must be float32, not float64"),
         ({first: given[first][:, :-1]}, "must have shape"),
-        ({first: given[first][0]}, "must have shape"),
+        ({first: given[first][0]}, "must have 2 dimensions, not 1"),
         ({first: given[first].tolist()}, "not list"),
         ({first: np.zeros((41, 9), np.float32)}, "1 <= M <= 40|must have shape"),
         ({first: np.zeros((0, 9), np.float32)}, "1 <= M <= 40|must have shape"),
@@ -543,6 +543,13 @@ def test_sizes_without_a_schedule_are_no_variants(monkeypatch: pytest.MonkeyPatc
     first = True
     with pytest.raises(Refused):
         isam.compile_range(PRODUCT, "M", 1, 8, sizes=SIZES, cache=False)
+
+
+def test_another_rank_is_told_before_any_size(product: RangedFunction) -> None:
+    arrays = list(random_arrays(PRODUCT, {**SIZES, "M": 3}, 1).values())
+    with pytest.raises(IsamError) as e:
+        product(arrays[0][0], *arrays[1:])
+    assert [d.code for d in e.value.diagnostics] == ["call-shape"]
 
 
 @pytest.mark.parametrize("rows", ["3", None, 2.0])
