@@ -32,7 +32,7 @@ STRIDED = Annotated[bool, typer.Option("--strided", help="With --instruction: ot
     "back end",
     mappings="how, where it fits", near="with --instruction: what was met on the way, deepest first",
     repairs="with --instruction: currency (program, shape, hardware), change, size, then (the mapping after it), steps",
-    report="what is printed otherwise",
+    grants="permissions that the kernel does not give, and what they are worth", report="what is printed otherwise",
 )  # fmt: skip
 def explain(
     kernel: Kernel, on: On = "host", instruction: ONE = None, define: Sizes = None, strided: STRIDED = False,
@@ -55,7 +55,7 @@ def explain(
     k = given.sized(k, given.sizes(define))
     system = load_system(on)
     data: dict[str, Any] = {"kernel": k.name, "on": system.name, "fits": True, "mappings": [], "near": []}
-    data |= {"repairs": [], "scheduled": None}
+    data |= {"repairs": [], "scheduled": None, "grants": []}
     if instruction is not None:
         from isam.mapper.explanation import explain as compare
 
@@ -70,7 +70,7 @@ def explain(
     if answer.fits and answer.left and system.backend != SEMANTICS_ONLY:
         report += f"\n{asked_by(answer.left, kernel, on, define)}"
     data |= {"fits": answer.fits, "scheduled": answer.scheduled, "report": report}
-    data |= {"mappings": [plain(m) for m in answer.mappings]}
+    data |= {"mappings": [plain(m) for m in answer.mappings], "grants": list(map(str, answer.grants))}
     page = (k.name, system.name, report) if answer.fits else answer.no
     return Answer(report, data, yes=bool(answer), notes=_written(html, page))
 

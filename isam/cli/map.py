@@ -15,6 +15,7 @@ from isam.cli.options import Approach, AsJson, Kernel, On, Require, Sizes
 from isam.diagnostics import Diagnostic, IsamError, fail
 
 if TYPE_CHECKING:
+    from isam.compiler.job import Job
     from isam.ir.mapping import Cover, Mapping
 
 ONE = Annotated[
@@ -29,13 +30,23 @@ STRIDED = Annotated[bool, typer.Option("--strided", help="With --instruction: ot
 @dataclass(frozen=True, slots=True)
 class Found:
     """``mappings`` after the transforms ``steps``, or ``why`` there are none; ``decisions``: their printed form.
-    ``covers``: what a certificate is asked for, one by one."""
+    ``covers``: what a certificate is asked for, one by one; ``others``: those that schedules are compared with;
+    ``job``: what permissions are worth to."""
 
     mappings: tuple[Mapping, ...] = ()
     steps: tuple[str, ...] = ()
     why: str = ""
     decisions: str = ""
     covers: tuple[Cover, ...] = ()
+    others: tuple[Cover, ...] = ()
+    job: Job | None = None
+
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """The instructions of other covers that these mappings have not."""
+        mine = {m.instruction.name for m in self.mappings}
+        return tuple(dict.fromkeys(m.instruction.name for c in self.others for m in c.mappings
+                                   if m.instruction.name not in mine))  # fmt: skip
 
     @property
     def errors(self) -> tuple[str, ...]:
@@ -48,6 +59,8 @@ class Found:
     mappings="instruction, operands, axes, outer axes, tails, statements, conditions (on open sizes, where it holds)",
     steps="the transforms applied first", errors="how far results may be from exact ones, of inexact transforms",
     why="where the answer is no: the report", seconds="spent on mapping",
+    others="instructions of other covers, whose schedules are compared with this one's",
+    grants="permissions that the kernel does not give, and what they are worth",
     decisions="what was decided, and why", certificates="with --certify: one for the whole, or one per mapping",
 )  # fmt: skip
 def map_(
@@ -77,9 +90,10 @@ def map_(
     else:
         found = covered(k, system, approach, require, certify)
     seconds = time.perf_counter() - start
+    more = worth(found.job)
     data = {"kernel": k.name, "system": system.name, "mappings": [plain(m) for m in found.mappings], "why": found.why,
             "steps": list(found.steps), "errors": list(found.errors), "seconds": seconds,
-            "decisions": found.decisions.splitlines(),
+            "others": list(found.beside), "grants": more, "decisions": found.decisions.splitlines(),
             "certificates": certificates(found.covers) if certify else []}  # fmt: skip
     if found.why:
         return Answer(found.why, data, yes=False)
@@ -89,7 +103,8 @@ def map_(
     if instruction is None:
         others = ["--approach", approach] if approach else []
         others += [word for r in require or () for word in ("--require", r)]
-        text += "\n" + onward(k, system, kernel, on, define, others)
+        text += "".join(f"\n{m}" for m in more)
+        text += "\n" + onward(k, system, kernel, on, define, others, (len(found.others), found.beside))
     return Answer(text + (f"\ndecisions\n{found.decisions}" if decisions else ""), data)
 
 
@@ -148,7 +163,15 @@ def covered(k: Any, system: Any, approach: str, require: list[str] | None, sure:
     job, refused = as_far(new, "cover")
     if job.cover is None:
         return Found(why=str(refused), decisions=str(job.trace))
-    return Found(job.cover.mappings, tuple(map(str, job.cover.steps)), "", str(job.trace), (job.cover,))
+    others = tuple(c for c in (job.plain, *job.others) if c is not None)
+    return Found(job.cover.mappings, tuple(map(str, job.cover.steps)), "", str(job.trace), (job.cover,), others, job)
+
+
+def worth(job: Job | None) -> list[str]:
+    """What further permissions are worth, a line each."""
+    from isam.compiler.grants import grants
+
+    return list(map(str, grants(job))) if job is not None else []
 
 
 def named(system: Any, name: str, k: Any) -> Any:

@@ -6,22 +6,33 @@ import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+SHOWN = 4  # instructions named
+
 if TYPE_CHECKING:
     from isam.ir.kernel import Kernel
     from isam.system.graph import System
 
 
 def onward(k: Kernel, system: System, spec: str, on: str, define: Sequence[str] | None,
-           options: Sequence[str] = ()) -> str:  # fmt: skip
+           options: Sequence[str] = (), others: tuple[int, Sequence[str]] = (0, ())) -> str:  # fmt: skip
     """The line below a cover of ``k``: what it does not say, and the command that does. ``spec``, ``on``, ``define``:
-    as they were given; ``options``: others that both verbs take."""
+    as they were given; ``options``: others that both verbs take; ``others``: how many covers there are whose schedules
+    are compared with its own, and the instructions that it has not."""
     from isam.compiler.feasible import not_asked, unsized
     from isam.system.graph import SEMANTICS_ONLY
 
     left = unsized(k)
     if system.backend == SEMANTICS_ONLY:
         return not_asked(system, left)
-    return f"no schedule yet; {asked_by(left, spec, on, define, options)}"
+    return f"no schedule yet; {_beside(*others)}{asked_by(left, spec, on, define, options)}"
+
+
+def _beside(count: int, names: Sequence[str]) -> str:
+    """That a schedule of another cover may be the one taken."""
+    if not count:
+        return ""
+    some = f" by {', '.join(names[:SHOWN])}{', ...' if len(names) > SHOWN else ''}" if names else ""
+    return f"shown is the first of {count + 1} covers, the other{'s' * (count > 1)}{some}: which schedule is quickest, and "
 
 
 def asked_by(left: Sequence[str], spec: str, on: str, define: Sequence[str] | None,

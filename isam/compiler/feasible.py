@@ -14,6 +14,7 @@ from isam.schedule.tree import Schedule
 from isam.system.graph import SEMANTICS_ONLY, System
 
 if TYPE_CHECKING:
+    from isam.compiler.grants import Grant
     from isam.mapper.uncovered import Uncovered
     from isam.scheduler.infeasible import Infeasible
 
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 class Feasibility:
     """Falsy where the answer is no. ``cover``: the instructions that carry out every statement, or None; ``schedule``:
     one that calls them, or None; ``no``: why there is no cover (``Uncovered``), or no schedule (``Infeasible``).
-    ``left``: sizes that have to be given before there can be a schedule."""
+    ``left``: sizes that have to be given before there can be a schedule. ``grants``: permissions that the kernel does
+    not give, with which it would be carried out far more quickly."""
 
     kernel: Kernel
     system: System
@@ -30,6 +32,7 @@ class Feasibility:
     schedule: Schedule | None = None
     no: Uncovered | Infeasible | None = None
     left: tuple[str, ...] = ()
+    grants: tuple[Grant, ...] = ()
 
     def __bool__(self) -> bool:
         return self.no is None
@@ -60,7 +63,7 @@ class Feasibility:
             return str(self.no)
         lines = [f"every statement of {self.kernel.name} is carried out on {self.system.name}"]
         lines += [f"  rewritten by {s}" for s in self.steps]
-        return "\n".join([*lines, *(f"  {m}" for m in self.mappings), self._ahead()])
+        return "\n".join([*lines, *(f"  {m}" for m in self.mappings), self._ahead(), *map(str, self.grants)])
 
     def _ahead(self) -> str:
         if self.no is not None:
@@ -73,9 +76,11 @@ class Feasibility:
 def feasibility(kernel: Kernel, system: System) -> Feasibility:
     """As far as the sizes put into ``kernel`` allow: a cover, and where none is open a schedule. Raises ``IsamError``:
     the kernel is wrong."""
+    from isam.compiler.grants import grants
+
     left = unsized(kernel)
     job, no = as_far(new_job(kernel, system, {}, None), "schedule" if is_asked(system, left) else "cover")
-    return Feasibility(kernel, system, job.cover, job.schedule, no, left)
+    return Feasibility(kernel, system, job.cover, job.schedule, no, left, grants(job) if no is None else ())
 
 
 def as_far(job: Job, until: str) -> tuple[Job, Uncovered | Infeasible | None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from isam.compiler.grants import grants
 from isam.compiler.job import Job
 from isam.compiler.measured import table
 from isam.schedule.text import figures
@@ -24,6 +25,8 @@ def report(job: Job) -> str:
         lines += ["", "not shown to keep the meaning, and not taken"] + [f"  {step}" for step in job.barred.why]
     if job.cover.gap:
         lines += ["", f"the choice of instructions may be {job.cover.gap:.0%} from the best"]
+    if found := grants(job):
+        lines += ["", "with further permissions"] + [f"  {g}" for g in found]
     call, bind = figures(job.schedule.call), figures(job.schedule.bind)
     lines += ["", "schedule"]
     for name, f in (("bind", bind), ("call", call)):

@@ -182,6 +182,14 @@ def least_seconds(cover: Cover, system: System) -> float:
                default=0.0)  # fmt: skip
 
 
+def call_seconds(cover: Cover, system: System) -> Iterator[tuple[Mapping, float]]:
+    """Each mapping with the seconds that its calls take at least, shared among the units that can run them. Sizes are
+    given."""
+    for m, who, _, seconds in (*_full(cover, cover.kernel, system, frozenset()),
+                               *_cut(cover, cover.kernel, system, frozenset())):  # fmt: skip
+        yield m, seconds / sum(_copies(system, u) for u in who)
+
+
 def _traffic(schedule: Schedule, travelling: list[Flow], latency: Latency) -> list[LowerBound]:
     """For every unit that moves, every edge, every link, and for all ways out of home and back together: the bytes that
     cannot but go through it. What is read last is used and its result goes home after that; before what is written

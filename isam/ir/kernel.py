@@ -28,6 +28,10 @@ COMPARISONS = frozenset({"lt", "le", "gt", "ge", "eq", "ne"})  # the result is b
 ROLES = ("in", "const", "inout", "out", "temp")
 PERMITS_DEFAULT = frozenset({"reassociate", "contract"})
 PERMITS = frozenset({"reassociate", "contract", "exact", "finite", "flush"})
+GRANTED = {  # what each permission allows, in words
+    "reassociate": "sums in another order", "contract": "a product and a sum rounded once",
+    "finite": "there is no inf or nan", "flush": "a denormal may count as zero",
+}  # fmt: skip
 OPEN_SIZE = 1000  # stands for a size that nobody has given where covers are priced: more than most calls take
 FAR = 1 << 40  # stands for an extent that is not known, where ranges are compared
 USUAL_TRIP = 128  # stands for a run-time number of steps where schedules are timed: what comes once is seen beside them

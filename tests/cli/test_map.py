@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from tests.cli.conftest import SMALL
 
 
@@ -88,3 +90,29 @@ def test_of_a_file_of_several_kernels_those_are_remarked_on_that_are_meant(cli, 
     assert "L243" in ran["one"].err
     assert ran["two"].err == ""
     assert "L243" in cli("check", f"{tmp_path}/two.isam").err
+
+
+def test_what_further_permissions_are_worth_is_told(cli, tmp_path):
+    from tests.unit.test_grants import KERNEL, MACHINE
+
+    (tmp_path / "two.yaml").write_text(MACHINE.format(takes="flush", cycles=8))
+    (tmp_path / "k.isam").write_text(KERNEL.format(permits="contract"))
+    for verb in ("map", "explain"):
+        ran = cli(verb, tmp_path / "k.isam", "--on", tmp_path / "two.yaml", *SMALL)
+        assert "\nwith 'permits contract, flush' (flush: a denormal may count as zero): pquick could carry" in ran.out
+        (told,) = cli(verb, tmp_path / "k.isam", "--on", tmp_path / "two.yaml", *SMALL, "--json").json(verb)["grants"]
+        assert told in ran.out
+
+
+def test_a_cover_of_several_says_that_there_are_others(cli, tmp_path):
+    """Schedules of all are compared, so that another may be carried out than the one that is shown."""
+    k = tmp_path / "k.isam"
+    k.write_text("kernel k(M, N)\n  in x: f32[M, N]\n  out y: f32[M]\n  forall i < M\n    y[i] = 0\n"
+                 "  forall i < M, j < N\n    y[i] += x[i, j]\n")  # fmt: skip
+    ran = cli("map", k, "--on", "host", "-D", "M=64,N=256")
+    others = cli("map", k, "--on", "host", "-D", "M=64,N=256", "--json").json("map")["others"]
+    assert others
+    last = ran.out.splitlines()[-1]
+    assert re.match(r"no schedule yet; shown is the first of [23] covers, the others? by ", last)
+    assert others[0] in last
+    assert ": which schedule is quickest, and whether the machine holds and moves what this needs: isam " in last

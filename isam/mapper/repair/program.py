@@ -7,11 +7,9 @@ from dataclasses import replace
 from itertools import combinations
 
 from isam.ir.instruction import Instruction
-from isam.ir.kernel import Kernel
+from isam.ir.kernel import GRANTED, Kernel
 from isam.mapper.repair.repair import Repair
 from isam.mapper.search import Reached, reach
-
-GRANTS = ("reassociate", "contract", "finite", "flush")
 
 
 def rewriting(kernel: Kernel, instruction: Instruction) -> Iterator[Repair]:
@@ -20,7 +18,7 @@ def rewriting(kernel: Kernel, instruction: Instruction) -> Iterator[Repair]:
     found = reach(kernel, instruction)
     if found and found.paths[0].steps:
         yield _repair(found, "rewrite the kernel (the search does so itself): ", 0)
-    missing = [p for p in GRANTS if p not in kernel.permits]
+    missing = [p for p in GRANTED if p not in kernel.permits]
     if found or not missing:
         return
     for n in range(1, len(missing) + 1):
