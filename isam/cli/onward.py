@@ -32,7 +32,8 @@ def _beside(count: int, names: Sequence[str]) -> str:
     if not count:
         return ""
     some = f" by {', '.join(names[:SHOWN])}{', ...' if len(names) > SHOWN else ''}" if names else ""
-    return f"shown is the first of {count + 1} covers, the other{'s' * (count > 1)}{some}: which schedule is quickest, and "
+    others = f"{count + 1} covers, the other{'s' * (count > 1)}{some}"
+    return f"shown is the first of {others}: which schedule is quickest, and "
 
 
 def asked_by(left: Sequence[str], spec: str, on: str, define: Sequence[str] | None,

@@ -44,13 +44,15 @@ def plainly(job: Job, demanded: Sequence[str]) -> Cover | None:
     """Where steps of the job's cover were taken only because they may save calls: the cover without them, to be
     compared with in time, and which they give way to where they are not proved. Where nothing but such steps leads to a
     cover, the job's own becomes one whose steps are judged at once."""
+    from isam.mapper.uncovered import told
+
     assert job.cover is not None
     if not job.cover.errors or _open(job.kernel):  # without sizes there will be no schedule to compare
         return None
     if isinstance(answer := covered(job, job.offered, demanded, saves=False), Cover):
         return answer
     if not isinstance(answer := covered(job, job.offered, demanded, sure=True), Cover):
-        raise Refused("uncovered", job.original, answer)
+        raise Refused("uncovered", job.original, told(answer, job.offered))
     job.cover = answer
     return None
 

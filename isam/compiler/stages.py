@@ -66,6 +66,7 @@ def _cover(job: Job) -> None:
     from isam.mapper.barred import NOTHING
     from isam.mapper.cover import cover
     from isam.mapper.demand import Demand
+    from isam.mapper.uncovered import told
 
     assert job.kernel is not None
     offered, demanded = job.system.compute, required(job.kernel, job.system, job.require)
@@ -75,7 +76,7 @@ def _cover(job: Job) -> None:
         answer = covered(job, offered, demanded)
     answer = answer or first  # what cannot be scheduled says why
     if not isinstance(answer, Cover):
-        raise Refused("uncovered", job.original, answer, emptied(job.original, job.sizes))
+        raise Refused("uncovered", job.original, told(answer, offered), emptied(job.original, job.sizes))
     offered = offered.without(_absent(job.system) - set(demanded))  # nothing equivalent is looked for with those
     job.cover, job.offered = answer, offered
     demand = Demand(offered, demanded, barred=job.barred or NOTHING)

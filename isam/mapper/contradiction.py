@@ -129,13 +129,16 @@ class Contradictions:
         role = self.kernel.buffer(have.buffer).role
         outside = sorted(self.flow.touching(have.buffer) - region)
         expected = len(self.pattern.flow.touching(want.buffer))
+        value = written(have.access, self.kernel)
         if role != "temp":
             got = f"{have.buffer}, which the caller sees ({role})"
         elif len(outside) + len(region) > expected and outside:
-            got = f"{have.buffer}, which {self.has(nodes[outside[-1]].statement)} also uses"
+            got = f"{value}, which {self.has(nodes[outside[-1]].statement)} also uses"
         else:
-            got = f"{have.buffer}, which plays another part"
+            got = f"{value}, which plays another part"
         need = f"a temporary {want.buffer} that nothing outside the region uses"
+        if (made := written(want.access, self.pattern.body)) != want.buffer:
+            need = f"{made} there, made in the same call for nothing else"
         if not self.pattern.body.buffer(want.buffer).declared:
             need, got = self._goes_on(pair.plays, want) or need, self._ends(pair.node, have, role) or got
         return self._mismatch(
@@ -148,8 +151,10 @@ class Contradictions:
         """What the instruction does with a value that it never names, the value written out."""
         made, _, value = print_statement(plays.statement).partition(" = ")
         users = [self.pattern.flow.nodes[i].statement for i in sorted(self.pattern.flow.touching(want.buffer))]
-        then = next((print_statement(s) for s in users if str(s.dest) != made), "")
-        return f"to go on in the same call, with {_inlined(then, made, value)}" if value and made in then else ""
+        then = next((s for s in users if str(s.dest) != made), None)
+        if not value or then is None or made not in print_statement(then):
+            return ""
+        return f"to go on in the same call, with {self.needs(then)}"
 
     def _ends(self, node: Node, have: Form, role: str) -> str:
         """Where the kernel's statement is the last of its value: the caller gets it."""
@@ -338,12 +343,6 @@ class Contradictions:
 
     def _placed(self) -> set[str]:
         return set(getattr(self, "dims", ()))
-
-
-def _inlined(text: str, name: str, value: str) -> str:
-    """A statement with a value written out where its name stands."""
-    left, equals, right = text.partition("= ")
-    return left + equals + (value if right == name else right.replace(name, f"({value})"))
 
 
 def _column_kind(want: Form, have: Source, c: int, a: int) -> str:

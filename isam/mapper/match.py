@@ -16,7 +16,7 @@ from isam.ir.normal import normal_form
 from isam.mapper.dataflow import Node, Pattern, pattern_of
 from isam.mapper.extend import Exhausted, Extension
 from isam.mapper.legality import Verdict, judge
-from isam.mapper.report import Reporter
+from isam.mapper.report import Among, Reporter
 from isam.mapper.symmetry import orbit_key, preserves_contract
 from isam.once import once
 
@@ -229,11 +229,27 @@ def probe(kernel: Kernel, instruction: Instruction, *, strided: bool = False, bu
                                barred=outside is not None))  # fmt: skip
 
 
-def match_untyped(kernel: Kernel, instruction: Instruction) -> Mapping | None:
-    """The first mapping if dtypes and extents are not looked at: for reports, never to be carried out."""
-    search = Enumeration(kernel, pattern_of(instruction, normal(instruction.body)), Reporter(), strided=False,
-                         swap=True, typed=False, sized=False, region=None, budget=BUDGET, orbits=False)  # fmt: skip
-    return next(search.mappings(), None)
+def match_untyped(
+    kernel: Kernel, instruction: Instruction, *, strided: bool = False, region: Iterable[int] | None = None
+) -> Iterator[Mapping]:
+    """The mappings onto a kernel as it stands if dtypes are not looked at: for reports, never to be carried out."""
+    body = normal(instruction.body)
+    if never(kernel, instruction, body) is None:
+        search = Enumeration(kernel, pattern_of(instruction, body), Reporter(silent=True), strided=strided, swap=True,
+                             typed=False, sized=True, region=region, budget=BUDGET, orbits=False)  # fmt: skip
+        yield from search.mappings()
+
+
+def about(kernel: Kernel, instruction: Instruction, statement: int, region: Iterable[int]) -> Mismatch | None:
+    """The deepest contradiction in which a statement has a part, strided operands admitted; None: it has in none."""
+    body = normal(instruction.body)
+    reporter = Among(statement)
+    search = Enumeration(kernel, pattern_of(instruction, body), reporter, strided=True, swap=True, typed=True,
+                         sized=True, region=region, budget=BUDGET, orbits=False)  # fmt: skip
+    reporter.taken = search.state.taken
+    for _ in search.mappings():
+        pass
+    return reporter.best
 
 
 def count(kernel: Kernel, instruction: Instruction, *, strided: bool = False, swap: bool = True) -> int:

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import Kernel
 from isam.ir.mismatch import Mismatch
-from isam.mapper.match import match, near_misses
+from isam.mapper.match import match, near_misses, normal
 from isam.mapper.report import same
+from isam.mapper.retyped import retyped
 
 
 def ranked(found: Iterable[Mismatch]) -> list[Mismatch]:
@@ -17,7 +18,8 @@ def ranked(found: Iterable[Mismatch]) -> list[Mismatch]:
 
 
 def nearest(kernel: Kernel, instruction: Instruction, *, strided: bool = False) -> list[Mismatch]:
-    """Why ``instruction``, which does not fit, does not: the reason first, then what else was met.
+    """Why ``instruction``, which does not fit, does not: the reason first, then what else was met. Where it would fit
+    but for element types, they are the reason: what else was met is about statements that stand for the conversion.
 
     A machine may lay operands out with steps, so it is asked first what stands in the way even then; that operands lie
     so is the reason only where nothing else is.
@@ -27,7 +29,9 @@ def nearest(kernel: Kernel, instruction: Instruction, *, strided: bool = False) 
         if isinstance(found, Mismatch):
             others = near_misses(kernel, instruction, strided=some)
             more = [] if some == strided else near_misses(kernel, instruction, strided=strided)
-            return _distinct([found, *ranked([*others, *more])])
+            types = retyped(normal(kernel), instruction, strided=some)
+            first = [types.mismatch()] if types is not None else []
+            return _distinct([*first, found, *ranked([*others, *more])])
     return []
 
 

@@ -53,6 +53,24 @@ class Reporter:
             self.all.append(found)
 
 
+class Among(Reporter):
+    """Keeps the deepest mismatch in which one ``statement`` of the kernel has a part: it is ``taken``, or the one where
+    the contradiction is."""
+
+    __slots__ = ("statement", "taken")
+
+    def __init__(self, statement: int):
+        super().__init__()
+        self.statement = statement
+        self.taken: set[int] = set()
+
+    def no(self, depth: int, build: Callable[[], Mismatch]) -> None:
+        if self.best is None or depth > self.best.depth:
+            found = build()
+            if self.statement in self.taken or found.about("statement") == self.statement:
+                self.best = found
+
+
 def same(a: Mismatch, b: Mismatch) -> bool:
     """Whether two reports say the same of the same places."""
     return (a.kind, a.have, a.need, a.kernel_loc, a.instruction_loc) == (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import field, replace
 
@@ -12,10 +13,12 @@ from isam.ir.dtype import ANY
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import Access, Kernel, Literal, Statement
 from isam.ir.mismatch import Mismatch
-from isam.ir.printer import print_domain
+from isam.ir.printer import print_domain, print_statement
 from isam.mapper.filters import one_per_structure
+from isam.mapper.match import about
 from isam.mapper.nearest import ranked
-from isam.mapper.spelt import spelt
+from isam.mapper.retyped import retyped
+from isam.mapper.spelt import hidden, spelt
 from isam.mapper.suggest import would_do
 from isam.once import once
 
@@ -97,9 +100,15 @@ def _gap_lines(kernel: Kernel, g: Gap) -> list[str]:
 
 
 def _printed(instruction: Instruction) -> str:
+    """Its text, values without a name where they are used."""
     from isam.ir.text import print_kernel
 
-    return print_kernel(instruction.body, keyword="instruction").rstrip()
+    body = instruction.body
+    text = print_kernel(body, keyword="instruction").rstrip()
+    for s in body.statements if any(hidden(body, b.name) for b in body.buffers) else ():
+        line = f"\n    {print_statement(s, body)}"
+        text = text.replace(line, "" if hidden(body, s.dest.buffer) else f"\n    {spelt(s, body)}", 1)
+    return re.sub(r"\n  forall [^\n]*(?=\n  forall |$)", "", text)
 
 
 def _indent(text: str, by: int) -> str:
@@ -173,6 +182,37 @@ def reports(
         layout = next((m for m in refused if m.instruction == name), None)
         demanded.append((name, found if isinstance(found, Mismatch) else layout))
     return Uncovered(kernel, gaps, tuple(demanded))
+
+
+def told(report: Uncovered, instructions: Sequence[Instruction]) -> Uncovered:
+    """A report as its reader wants it, where transforms want it as it is: per instruction the reason that it does not
+    carry out the statement in question, not what it met further on; where it would but for element types, they come
+    first, with an instruction of those types."""
+    return replace(report, gaps=tuple(_told(report.kernel, g, instructions) for g in report.gaps))
+
+
+def _told(kernel: Kernel, gap: Gap, instructions: Sequence[Instruction]) -> Gap:
+    by_name = {i.name: i for i in instructions}
+    here: list[Mismatch] = []
+    elsewhere: list[Mismatch] = []
+    remedies: list[Instruction] = []
+    for m in gap.mismatches:
+        if m.instruction not in by_name:
+            continue
+        instruction = by_name[m.instruction]
+        region = window(kernel, gap.statement, len(instruction.body.statements))
+        types = retyped(kernel, instruction, strided=True, region=region, statement=gap.statement)
+        if types is not None:
+            here.append(types.mismatch())
+            remedies += [named for named in (types.like(),) if named is not None and types.converted]
+        elif m.about("statement") == gap.statement:
+            here.append(m)
+        else:
+            found = about(kernel, instruction, gap.statement, region)
+            (elsewhere if found is None else here).append(m if found is None else found)
+    first = [m for m in gap.mismatches if m.instruction not in by_name]
+    found = (*first, *_distinct(ranked(here or elsewhere)))
+    return replace(gap, mismatches=found, remedies=tuple(remedies[:1]) or gap.remedies)
 
 
 def _gap(

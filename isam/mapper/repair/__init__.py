@@ -15,6 +15,7 @@ from isam.mapper.repair.hardware import accepting
 from isam.mapper.repair.program import rewriting
 from isam.mapper.repair.repair import CURRENCIES, Repair, smallest
 from isam.mapper.repair.shape import reshaping
+from isam.mapper.repair.types import casting
 
 __all__ = ["CURRENCIES", "Repair", "repairs"]
 
@@ -24,5 +25,6 @@ def repairs(kernel: Kernel, instruction: Instruction, near: tuple[Mismatch, ...]
     ``near``: what stands in the way. None where ``instruction`` carries out no kernel at all."""
     if never(kernel, instruction, normal(instruction.body)) is not None:
         return ()
-    found = [*rewriting(kernel, instruction), *reshaping(kernel, instruction, near), *accepting(kernel, instruction)]
+    found = [*rewriting(kernel, instruction), *casting(kernel, instruction), *reshaping(kernel, instruction, near)]
+    found += accepting(kernel, instruction)
     return smallest(found)

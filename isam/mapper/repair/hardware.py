@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from isam.ir.instruction import Instruction, OperandContract
 from isam.ir.kernel import Access, Kernel, Literal, Statement
-from isam.ir.mapping import Mapping
-from isam.mapper.match import Matches, match, match_untyped
+from isam.mapper.match import Matches, match
 from isam.mapper.repair.repair import Repair
+from isam.mapper.retyped import retyped
 from isam.mapper.spelt import hidden, written
 
 
@@ -30,19 +30,13 @@ def _strides(kernel: Kernel, instruction: Instruction) -> Iterator[Repair]:
 
 
 def _types(kernel: Kernel, instruction: Instruction) -> Iterator[Repair]:
-    found = match_untyped(kernel, instruction)
-    if found is None:
-        return
-    wrong = {
-        o.operand: (instruction.operand(o.operand).dtype, kernel.buffer(o.buffer).dtype)
-        for o in found.operands
-        if o.buffer and kernel.buffer(o.buffer).dtype != instruction.operand(o.operand).dtype
-    }
-    if wrong and (retyped := _retyped(kernel, instruction, {n: d for n, (_, d) in wrong.items()})) is not None:
+    found = retyped(kernel, instruction)
+    if found is not None and (other := found.accepting()) is not None:
         here = {o.operand: f" (here {written(Access(o.buffer, o.index), kernel)})" if hidden(kernel, o.buffer) else ""
-                for o in found.operands}  # fmt: skip
-        said = "; ".join(f"{n}{here[n]} of {have} instead of {had}" for n, (had, have) in wrong.items())
-        yield Repair("hardware", f"accept other element types: {said}", len(wrong), str(retyped[1]), kernel, retyped[0])
+                for o in found.mapping.operands}  # fmt: skip
+        said = "; ".join(f"{n}{here[n]} of {have} instead of {had}" for n, (had, have) in found.wrong.items())
+        yield Repair("hardware", f"accept other element types: {said}", len(found.wrong), str(other[1]), kernel,
+                     other[0])  # fmt: skip
 
 
 def _free(instruction: Instruction) -> dict[str, OperandContract]:
@@ -51,23 +45,6 @@ def _free(instruction: Instruction) -> dict[str, OperandContract]:
         b.name: replace(instruction.contract(b.name), strides=(None,) * len(b.shape))
         for b in instruction.body.arguments
     }
-
-
-def _retyped(kernel: Kernel, instruction: Instruction, dtypes: dict[str, str]) -> tuple[Instruction, Mapping] | None:
-    """The instruction with these types of its operands, and how it is used; what it computes on the way has the type
-    that an operand of its own type now has, or keeps it."""
-    body = instruction.body
-    became = {b.dtype: dtypes[b.name] for b in body.buffers if b.name in dtypes}
-    for ways in (became, {}):
-        buffers = tuple(
-            replace(b, dtype=dtypes.get(b.name, ways.get(b.dtype, b.dtype) if b.role == "temp" else b.dtype))
-            for b in body.buffers
-        )
-        retyped = replace(instruction, body=replace(body, buffers=buffers))
-        found = match(kernel, retyped, normalise=False)
-        if isinstance(found, Matches):
-            return retyped, found.first
-    return None
 
 
 def _sizes(kernel: Kernel, instruction: Instruction) -> Iterator[Repair]:

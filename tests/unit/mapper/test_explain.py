@@ -111,9 +111,10 @@ def test_values_that_nobody_named_are_written_out():
     k = parse_kernel(text.format("kernel", a="i8", b="i8").replace("A", "x").replace("B", "w").replace("C", "y"))
     i = parse_instruction(text.format("instruction", a="i16", b="i16").replace("i32", "f32"))
     why = explain(k, i)
-    assert why.reason.have == "i32(x[i, k]) * i32(w[k, j]): i32"
-    assert why.reason.need == "f32(A[i, k]) * f32(B[k, j]): f32"
-    assert why.reason.kernel_loc.line == why.reason.instruction_loc.line == 6
+    assert (why.reason.have, why.reason.need) == ("x: i8, w: i8, y: i32", "A: i16, B: i16, C: f32")
+    assert why.near[1].have == "i32(x[i, k]) * i32(w[k, j]): i32"
+    assert why.near[1].need == "f32(A[i, k]) * f32(B[k, j]): f32"
+    assert all(m.kernel_loc.line == m.instruction_loc.line == 6 for m in why.near[:2])
     assert not any("t1" in str(m) or "t3" in str(m) for m in why.near)
     assert changes(k, i) == ["accept other element types: A of i8 instead of i16; B of i8 instead of i16; "
                              "C of i32 instead of f32"]  # fmt: skip
