@@ -15,6 +15,7 @@ from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
 from isam.once import once
 from isam.schedule.literals import is_literal
+from isam.scheduler.edges import quickest
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plan import Group
 from isam.scheduler.trim import segments
@@ -29,8 +30,10 @@ LONG = 8  # cycles of a call of each nest, beside which the loop around a block 
 NEVER_FULL = 1.1  # times as long as it is needed, what everything waits for is taken (measured)
 OVERLAPPED = 64  # steps of a sum of which a core hides half the latency behind the next block's
 ANOTHER_KIND = 0.04  # by how much each kind of block beyond the first of an axis makes all dearer
-FULL = 1.02  # times as long, where no room for another tile is left: no longer by itself, but others may want it
+FULL = 1.03  # times as long, where no room for another tile is left: no longer by itself, but others may want it
 ITERATION = 2.0  # what a block without a sum costs beside its calls
+USUAL = 0.5  # times as long as a call, that a load takes where nothing tells
+SEEN = 0.3  # of the time of loads, what calls do not hide: others share their ports and caches (measured)
 BACK_AND_FORTH = 8.0  # relative cycles per call whose results go home and come back: at least (30 were measured)
 NOTHING: Mapping[str, int] = MappingProxyType({})
 
@@ -78,6 +81,7 @@ class Room:
         allocated = not passing and all(system.memories[m].kind == COUNTED for m in self.limit)
         self.spare = 0 if allocated else self.largest
         self.passing = passing if self._apart else NOTHING
+        self.loads = [load_time(nest, u, system) for u in nest.uses]
         written = [n for n, u in enumerate(nest.uses) if u.writes and self.homes[n]]
         rooms = [sum(self.limit[h] - self.passing.get(h, 0) for h in self.homes[n]) // self.sizes[n]
                  - self._passing(nest, n) for n in written]  # fmt: skip
@@ -121,6 +125,17 @@ class Room:
             spare += sum(self.passing.get(n, 0) for n in some)
             out.append((bound, sum(self.limit[n] for n in some), spare))
         return out
+
+
+def load_time(nest: Nest, use: Use, system: System) -> float:
+    """How many times as long as a call it takes to bring a tile of an operand from home next to the unit; ``USUAL``
+    where another memory lies between, where no cache does, and where calls take no time to compare with."""
+    if not system.caches or not nest.cycles or not use.homes or use.homes[0] == system.home:
+        return USUAL
+    edge = quickest(system, system.home, use.homes[0], use.dtype)
+    if edge is None:
+        return USUAL
+    return edge.seconds(1, tile_bytes(nest, use, system), 1) * system.clock_of(nest.instruction.name) / nest.cycles
 
 
 def passing(group: Group, main: Nest, system: System) -> dict[str, int]:
@@ -251,7 +266,8 @@ class BlockCosts:
         self.axes = [a for a in nest.axes if a not in nest.reduced]
         self.counts = {a: -(-nest.length(a) // nest.unit(a)) for a in self.axes}
         self._written = [self._along(u) for u in nest.uses if u.writes]
-        self._read = [self._along(u) for u in nest.uses if not u.writes and not is_literal(u.buffer)]
+        loads = zip(nest.uses, room.loads, strict=True)
+        self._read = [(self._along(u), t) for u, t in loads if not u.writes and not is_literal(u.buffer)]
         self._cuts: dict[tuple[str, int], list[tuple[int, float]]] = {}
         self._sliding = [(u, [a for a in self.axes if any(_slides(r, a, self.axes) for r in u.index)])
                          for u in nest.uses if u.writes]  # fmt: skip
@@ -281,7 +297,7 @@ class BlockCosts:
 
     def _counts_whole(self, axis: str, tiles: dict[str, int]) -> bool:
         """Whether a block has all that lies within an axis, of whatever is read along it."""
-        rows = [axes[axes.index(axis) + 1 :] for axes in self._read if axis in axes]
+        rows = [axes[axes.index(axis) + 1 :] for axes, _ in self._read if axis in axes]
         return all(tiles.get(a, 1) == self.counts[a] for axes in rows for a in axes)
 
     def of(self, tiles: dict[str, int]) -> float | None:
@@ -310,7 +326,8 @@ class BlockCosts:
         per = dict(zip(self.axes, tiles, strict=True))
         calls = prod(tiles)
         outs = sum([prod([per[a] for a in axes]) for axes in self._written])
-        ins = sum([prod([per[a] for a in axes]) for axes in self._read])
+        read = [(prod([per[a] for a in axes]), t) for axes, t in self._read]
+        ins = sum([n for n, _ in read])
         apart = BACK_AND_FORTH if self.reducing and self._meet(per) else 0.0
         if not self.reducing:
             lines = sum([r.vector / min(r.near, per.get(r.axis, 1) * self.nest.unit(r.axis)) for r in self.apart])
@@ -322,7 +339,8 @@ class BlockCosts:
         else:
             busy = self.fed.per_call(together(self.nest, per), calls, self.rounds)
         latency = FEW / min(FEW, calls)  # independent accumulators hide the latency of the unit
-        return busy + apart + 0.15 * ins / calls + 0.15 * (latency - 1) + 0.02 * outs / calls
+        loads = SEEN * sum([n * t for n, t in read]) / calls
+        return busy + apart + loads + 0.15 * (latency - 1) + 0.02 * outs / calls
 
     def _meet(self, per: Mapping[str, int]) -> bool:
         """Whether some tiles of results of a block have a part of their elements in common (``y[2 * i + k]`` of several

@@ -7,7 +7,7 @@ import pytest
 from isam.ir.text import parse_kernel
 from isam.scheduler.nests import Nest, nests_of
 from isam.scheduler.plan import Group
-from isam.scheduler.plans.register import FULL, BlockCosts, Room, blocks, passing
+from isam.scheduler.plans.register import FULL, USUAL, BlockCosts, Room, blocks, passing
 from isam.scheduler.trim import segments
 from isam.system.graph import System
 from tests.pipeline import compiled, simulated
@@ -62,6 +62,26 @@ def test_room_is_left_for_what_other_nests_bring_while_a_sum_goes_on(more: dict[
     costs = BlockCosts(nest, Room(nest, system, more), reducing=True)
     assert (costs.of({"i": 4, "j": 3}) is not None) is fits
     assert costs.of({"i": 6, "j": 2}) is not None
+
+
+@pytest.mark.parametrize(("on", "share"), [("host-avx512", 1.0), ("host-zen4", 0.5)])
+def test_loads_count_by_what_they_take_beside_calls(on: str, share: float) -> None:
+    """A load takes as long as a product of vectors, or half as long: ten of them for 24 products are better than for 16
+    in the first case, though two rows of 512 are left over, but not in the second."""
+    nest, system = product_nest(512, 512, 512, on)
+    costs = BlockCosts(nest, Room(nest, system), reducing=True)
+    assert costs.room.loads[:2] == [share, share]
+    few, many = costs.of({"i": 6, "j": 4}), costs.of({"i": 8, "j": 2})
+    assert few is not None
+    assert many is not None
+    assert (few < many) is (share == 1.0)
+
+
+def test_tiles_that_no_cache_sends_count_as_usual() -> None:
+    """A load that takes a quarter of a call is not told from one that takes all of it where a program moves tiles."""
+    nest, system = product_nest(64, 64, 64, "toy")
+    assert not system.caches
+    assert set(Room(nest, system).loads) == {USUAL}
 
 
 CLIPPED = """
