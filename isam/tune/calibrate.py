@@ -35,6 +35,7 @@ from isam.system.features import demand, lacking
 from isam.system.graph import COUNTED, System
 from isam.tune.drift import ROOM, Left, Numbers, drifted
 from isam.tune.memory import beyond, random_room
+from isam.tune.repeated import REPEATED, Loop, function, left
 
 COPIES = 8  # of an instruction in one iteration, each on operands of its own
 SUMS = 12  # registers that sums are in meanwhile: two units of six cycles are kept busy, and 16 registers are enough
@@ -42,7 +43,6 @@ SECONDS = 2e-4  # of one measurement at least
 TIMES = 5  # the quickest counts: nothing makes code quicker than it is
 WORDS = {"double": "i64", "float": "i32", "half": "i16", "bfloat": "i16"}  # as many bits
 SHORTEST = 16  # bytes of a register of vectors
-REPEATED = "repeated"
 LARGE, BELOW = ("i32", "i64"), (1 << 15) - 1  # whole numbers of more than f16 has; those that it has
 DRAWN = {"f16": (0x03FF, 0x3C00), "bf16": (0x007F, 0x3F80), "bool": (1, 0)}  # bits drawn, bits set: 1 to 2; 0 or 1
 
@@ -101,9 +101,9 @@ class Calibration:
         """Cycles per second: of additions, each of which waits for the one before. What is added is in a register: of a
         number in the code CPUs since Golden Cove add several in a cycle, where they rename registers."""
         module = Module()
-        fn = _function(module)
+        fn = function(module)
         step = fn.op('call i64 asm sideeffect "", "=r,0"(i64 1)')
-        loop = _Loop(fn, "i64", ["0"])
+        loop = Loop(fn, "i64", ["0"])
         x = loop.carried[0]
         for _ in range(64):
             x = fn.op(f'call i64 asm sideeffect "", "=r,0"(i64 {fn.op(f"add i64 {x}, {step}")})')
@@ -239,14 +239,14 @@ class Calibration:
         """Copies that wait for nothing but their own accumulators; ``fresh``: for nothing, they are as they were given.
         What they read is opaque to LLVM from one to the next, in the same register: a copy of it would take a turn of
         its own."""
-        fn = _function(module)
+        fn = function(module)
         reads = [b for b in i.body.arguments if b.role in ("in", "const") or (fresh and b.role == "inout")]
         sums = [b for b in i.body.arguments if b.role == "inout" and not fresh]
         outs = [b for b in i.body.arguments if b.role == "out" or (fresh and b.role == "inout")]
         given = {b.name: self._given(fn, i, b, n) for n, b in enumerate([*reads, *sums])}
         kept = [b for _ in range(copies) for b in sums]
         carried = [*kept, *reads]
-        loop = _Loop(fn, [self._type(i, b) for b in carried], [given[b.name] for b in carried])
+        loop = Loop(fn, [self._type(i, b) for b in carried], [given[b.name] for b in carried])
         read = {b.name: x for b, x in zip(reads, loop.carried[len(kept) :], strict=True)}
         after: list[str] = []
         made: dict[str, str] = {}
@@ -258,17 +258,17 @@ class Calibration:
                 self._opaque(fn, self._type(i, b), made[b.name], False)
         for type_, x in zip(loop.types[: len(kept)], loop.end([*after, *read.values()]), strict=False):
             self._opaque(fn, type_, x, False)
-        return _left(fn, [(b.dtype, self._type(i, b), made[b.name]) for b in (*sums, *outs)])
+        return left(fn, [(b.dtype, self._type(i, b), made[b.name]) for b in (*sums, *outs)])
 
     def _chain(self, module: Module, i: Instruction, fed: Buffer, out: Buffer, fresh: bool) -> list[Left]:
         """Each call on the result of the last; ``fresh``: on what was given, which waits for it. Results are opaque to
         LLVM, which else knows that a number negated twice is itself."""
-        fn = _function(module)
+        fn = function(module)
         reads = [b for b in i.body.arguments if b.role in ("in", "const", "inout")]
         given = {b.name: self._given(fn, i, b, n) for n, b in enumerate(reads)}
         type_ = self._type(i, out)
         wait = self._wait(fn, type_, given[fed.name]) if fresh else None
-        loop = _Loop(fn, [type_], [given[fed.name]])
+        loop = Loop(fn, [type_], [given[fed.name]])
         x, made = loop.carried[0], ""
         for _ in range(COPIES):
             made = self._call(fn, i, {**given, fed.name: x})[out.name]
@@ -276,18 +276,18 @@ class Calibration:
             x = wait(x) if wait else x
         loop.end([x])
         self._opaque(fn, type_, x, False)
-        return _left(fn, [(out.dtype, type_, made)])
+        return left(fn, [(out.dtype, type_, made)])
 
     def _returning(self, module: Module, dtype: str, type_: str, fresh: bool) -> list[Left]:
         """A chain of the shortest calls of which numbers remain normal: products by twos and halves in turn; of what
         no CPU computes with as it is (halves, whole numbers) sums of bits. ``fresh``: as that of instructions."""
-        fn = _function(module)
+        fn = function(module)
         given = fn.op(f"load {type_}, ptr %in, align 4")
         op, turns = ("fmul", ("2.0", "0.5")) if dtype in ("f32", "f64") else ("add", ("1", "-1"))
         element = type_[1:-1].split(" x ")[1]
         by = [self._opaque(fn, type_, f"splat ({element} {turn})", True) for turn in turns]
         wait = self._wait(fn, type_, given) if fresh else None
-        loop = _Loop(fn, [type_], [given])
+        loop = Loop(fn, [type_], [given])
         x = loop.carried[0]
         for k in range(COPIES):
             x = self._opaque(fn, type_, fn.op(f"{op} {type_} {x}, {by[k % 2]}"), True)
@@ -312,12 +312,12 @@ class Calibration:
 
     def _over(self, module: Module, move: str, size: int) -> list[Left]:
         """One pass of a move over memory, register by register."""
-        fn = _function(module)
+        fn = function(module)
         dtype, i = "f32", self.system.instructions[move]
         operands = {b.role in ("out", "inout"): b for b in i.body.arguments}
         type_, width = vector(dtype, self.vector.count), self.vector.count * size_of(dtype)
         value = fn.op(f"load {type_}, ptr %in, align 4")
-        loop = _Loop(fn, ["i64"], ["0"])
+        loop = Loop(fn, ["i64"], ["0"])
         at = loop.carried[0]
         for k in range(self.part * COPIES // width):
             pointer = fn.gep(fn.gep("%in", at), k * width)
@@ -365,45 +365,6 @@ class Calibration:
             n *= 4
         quickest = min(took, *(_took(code, at, n, to) for _ in range(self.times))) / n
         return quickest, tuple(x.read(self.out) for x in kept)
-
-
-def _function(module: Module) -> Function:
-    """What is timed: it repeats something ``n`` times, beginning with numbers at ``in``; some go to ``out`` at last."""
-    return Function(module, REPEATED, ["ptr %in", "i64 %n", "ptr %out"], linkage="")
-
-
-def _left(fn: Function, values: list[tuple[str, str, str]]) -> list[Left]:
-    """Stores vectors, each said by the type of its elements, its own and its name."""
-    out: list[Left] = []
-    for dtype, type_, value in values:
-        x = Left(out[-1].end if out else 0, dtype, int(type_[1:].split()[0]))
-        fn.emit(f"store {type_} {value}, ptr {fn.gep('%out', x.at)}, align 1")
-        out.append(x)
-    return out
-
-
-class _Loop:
-    """``n`` iterations with values carried from each to the next; the function ends after it."""
-
-    def __init__(self, fn: Function, types: list[str] | str, begin: list[str]):
-        self.fn = fn
-        self.types = [types] if isinstance(types, str) else types
-        fn.emit("br label %loop")
-        fn.label("loop")
-        self.head, self.begin = fn.buffer(), begin
-        self.carried = [fn.fresh() for _ in begin]
-
-    def end(self, after: list[str]) -> list[str]:
-        """The values after the last iteration: code that nobody asks for them would not be there."""
-        fn = self.fn
-        for type_, x, first, then in zip(self.types, self.carried, self.begin, after, strict=True):
-            fn.emit(f"{x} = phi {type_} [ {first}, %entry ], [ {then}, %{fn.block} ]", self.head)
-        fn.emit(f"%k = phi i64 [ 0, %entry ], [ %next, %{fn.block} ]", self.head)
-        fn.emit("%next = add i64 %k, 1")
-        again = fn.op("icmp slt i64 %next, %n")
-        fn.emit(f"br i1 {again}, label %loop, label %done")
-        fn.label("done")
-        return after
 
 
 def _took(call: Callable[[int, int, int], None], at: int, n: int, to: int) -> float:
