@@ -180,7 +180,6 @@ def test_numbers_for_rank_zero(value, good):
 
 
 def test_numbers_of_narrow_floats():
-
     k = Signature("k", [Argument("s", "in", "bf16", ())])
     for value, good in ((ml_dtypes.bfloat16(2.5), True), (3, True), (257, False), (np.float32(1.0078125), True)):
         if good:
