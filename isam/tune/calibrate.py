@@ -134,10 +134,11 @@ class Calibration:
     def issue(self, i: Instruction) -> float:
         """Cycles until the unit takes the next call."""
         copies = self._copies(i)
-        return self._timed(lambda m, fresh: self._apart(m, i, copies, fresh), copies)[0]
+        return self._timed(lambda m, fresh: self._apart(m, i, copies, fresh), copies, True)[0]
 
     def _latency(self, i: Instruction, fed: Buffer, out: Buffer) -> float:
-        cycles, fresh = self._timed(lambda m, fresh: self._chain(m, i, fed, out, fresh), COPIES)
+        summed = fed.role == "inout"
+        cycles, fresh = self._timed(lambda m, fresh: self._chain(m, i, fed, out, fresh), COPIES, summed)
         return max(0.0, cycles - self._waiting(out.dtype, self._type(i, out))) if fresh else cycles
 
     def _waiting(self, dtype: str, type_: str) -> float:
@@ -334,10 +335,11 @@ class Calibration:
         return []
 
     # -- time --------------------------------------------------------------------------------------------------------
-    def _timed(self, write: Callable[[Module, bool], list[Left]], calls: int) -> tuple[float, bool]:
-        """Cycles of a call, and whether each takes fresh numbers: where they do not remain what they were."""
+    def _timed(self, write: Callable[[Module, bool], list[Left]], calls: int, summed: bool) -> tuple[float, bool]:
+        """Cycles of a call, and whether each takes fresh numbers: where they do not remain what they were. ``summed``:
+        they are sums, of which the size may be any."""
         going_on = self._cycles(lambda m: write(m, False), calls)
-        if not any(map(drifted, going_on.left)):
+        if not any(drifted(x, summed) for x in going_on.left):
             return going_on.cycles, False
         return self._cycles(lambda m: write(m, True), calls).cycles, True
 

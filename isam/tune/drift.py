@@ -50,12 +50,13 @@ def abnormal(values: Numbers) -> bool:
     return not bool(np.all(np.isfinite(size) & ((size == 0) | (size >= np.finfo(values.dtype).tiny))))
 
 
-def drifted(values: Numbers) -> bool:
-    """Whether numbers that were drawn at random have become others than are drawn: of floats some that are not normal,
-    zeros included, or all of them one and the same; of whole numbers all zero."""
-    if values.dtype.kind != "f":
-        return not values.any()
-    if abnormal(values) or not values.all():
+def drifted(values: Numbers, summed: bool = False) -> bool:
+    """Whether numbers that were drawn at random have become others than are drawn: all are zero; or floats, of which
+    some are not normal, or all but zeros (lanes beside a sum) one and the same. ``summed``: they are sums, which may be
+    so: one sum in all lanes, or sums so large that nothing is added any more."""
+    if abnormal(values) or not values.any():
         return True
-    size = np.abs(values.astype(np.float64))
-    return values.size > 1 and bool(size.max() - size.min() <= ALIKE * size.max())
+    if summed or values.dtype.kind != "f":
+        return False
+    size = np.abs(values[values != 0].astype(np.float64))
+    return size.size > 1 and bool(size.max() - size.min() <= ALIKE * size.max())

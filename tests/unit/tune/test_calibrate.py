@@ -169,7 +169,7 @@ class Watched(Calibration):
         return self.last
 
     def _latency(self, i, fed, out) -> float:
-        self._timed(lambda m, fresh: self._chain(m, i, fed, out, fresh), 8)
+        self._timed(lambda m, fresh: self._chain(m, i, fed, out, fresh), 8, fed.role == "inout")
         self.chained = self.last
         return super()._latency(i, fed, out)
 
@@ -227,13 +227,17 @@ def test_numbers_that_drift_are_told() -> None:
         info = np.finfo(dtype)
         assert not drifted(x)
         assert not drifted(-x)
-        for value in (info.tiny / 2, np.inf, np.nan, 0):
+        for value in (info.tiny / 2, np.inf, np.nan):
             y = x.copy()
             y[7] = value
             assert drifted(y), value
         assert not drifted(np.array([info.tiny, 1, info.max], dtype))
         assert drifted(x * 0 + 1), "all the same: a root of a root of a root"
+        assert not drifted(x * 0 + 1, summed=True), "one sum in all lanes"
+        assert drifted(x * np.inf, summed=True)
         assert not drifted(x[:1]), "one alone is not compared"
+        assert not drifted(np.where(np.arange(16) == 3, x, 0)), "a sum, and lanes beside it"
+        assert drifted(x * 0)
     whole = rng.integers(-9, 9, 16)
     assert not drifted(whole)
     assert drifted(whole * 0)
