@@ -137,4 +137,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     others = [k for k in known if k != word]
     close = [k for k in others if k.lower() == word.lower()]
     close = close or difflib.get_close_matches(word, others, n=1, cutoff=0.6)
+    if not close and len(word) == 2:  # one letter is half of it: the only one that shares the other
+        alike = [k for k in others if len(k) == 2 and (k[0] == word[0]) != (k[1] == word[1])]
+        close = alike if len(alike) == 1 else []
     return f"did you mean '{close[0]}'?" if close else ""

@@ -34,13 +34,22 @@ def read_arrays(texts: Iterable[str] | None, kernel: Kernel) -> dict[str, Any]:
                 raise fail("cli-array", f"{path} is not one array (.npy)", at)
             if found.shape != want:
                 raise fail("cli-array", f"'{name}' needs the shape {want}, but {path} has {found.shape}", b.loc)
-            out[name] = np.array(found)
+            out[name] = _typed(np.array(found), b.dtype)
         except OSError as e:
             raise fail("cli-array", f"cannot read {path}: {e.strerror or e}", at) from None
         except NO_ARRAY:
             what = f"cannot read {path}: it holds no array of numbers, or not all of it"
             raise fail("cli-array", what, at, f"numpy.save('{path}', {name}) writes such a file") from None
     return out
+
+
+def _typed(array: Any, dtype: str) -> Any:
+    """Of a type that NumPy has no name for, files hold the bytes alone (``|V2``): they are elements of this type."""
+    from isam.ir.dtype import numpy_dtype
+
+    want = numpy_dtype(dtype)
+    nameless = array.dtype.kind == "V" and array.dtype.names is None and want.isbuiltin != 1
+    return array.view(want) if nameless and array.dtype.itemsize == want.itemsize else array
 
 
 def write_arrays(targets: Iterable[tuple[str, Path]], results: Mapping[str, Any]) -> None:

@@ -14,8 +14,8 @@ Part = tuple[str, str]  # a heading; the names of its modules, a package ends wi
 READING: dict[str, tuple[Part, ...]] = {
     "ir": (
         ("What there is", "kernel instruction affine dtype operators mapping mismatch condition table signature"),
-        ("Text to kernels", "text lexer breaks indents tabs parser heads expressions elsewhere syntax lower breakup "
-                            "infer apart codes"),
+        ("Text to kernels", "text lexer breaks indents tabs parser heads permits expressions elsewhere syntax lower "
+                            "breakup infer apart codes"),
         ("Kernels to text", "printer"),
         ("Whether a kernel is well formed", "verify verify_types verify_points verify_order remarks unused"),
         ("One form whatever was typed", "normal normal_ends normal_copies normal_names normal_versions hashing"),

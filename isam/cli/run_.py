@@ -41,7 +41,8 @@ LIMIT = Annotated[
 ]  # fmt: skip
 INPUT = Annotated[
     Optional[list[str]],  # noqa: UP045
-    typer.Option("--input", metavar="NAME=FILE.npy", help="An argument from a file; may be repeated."),
+    typer.Option("--input", metavar="NAME=FILE.npy", help="An argument from a file; may be repeated. NumPy's files "
+                 "have no name for bf16: its elements are two bytes (|V2) there, written and taken so."),
 ]
 OUTPUT = Annotated[
     Optional[list[str]],  # noqa: UP045

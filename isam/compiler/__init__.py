@@ -188,7 +188,8 @@ def threads_on(system: System, threads: int | None) -> int:
     text = str(threads) if threads is not None else os.environ.get("ISAM_THREADS", "1")
     of = "" if threads is not None else "the environment has ISAM_THREADS: "
     if not text.isdecimal() or not text.strip("0"):
-        raise fail("compile-threads", f"{of}'{text}' is no number of threads", hint="1, or how many cores to use")
+        said = f"'{text}'" if threads is None or isinstance(threads, str) else f"{text:.60}"
+        raise fail("compile-threads", f"{of}{said} is no number of threads", hint="1, or how many cores to use")
     if len(text) > 9 or int(text) > MOST_THREADS:
         raise fail("compile-threads", f"{of}{text:.20} threads are more than a call may have, {MOST_THREADS}",
                    hint="how many cores to use")  # fmt: skip

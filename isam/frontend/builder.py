@@ -25,7 +25,7 @@ from isam.ir.expressions import Cursor, Fault, arguments, conditions, expression
 from isam.ir.heads import size_declaration
 from isam.ir.kernel import REDUCTIONS, Kernel
 from isam.ir.lexer import MAX_DIGITS, Line, Report, Token, tokenize
-from isam.ir.parser import PERMITTED, contradictory
+from isam.ir.permits import permitted
 from isam.ir.syntax import (
     Assign,
     AxisDecl,
@@ -270,8 +270,9 @@ class Builder:
         return Array(self, name) if dtype is None else self._declare("temp", name, dtype, shape)
 
     @contextmanager
-    def forall(self, where: str = "", **axes: Any) -> Iterator[tuple[Value, ...]]:
-        """A block over a box; ``where`` is written as in the language: ``"j <= i, i < M"``."""
+    def forall(self, where: str = "", **axes: Any) -> Iterator[Any]:
+        """A block over a box: ``with b.forall(i="M") as i``, ``with b.forall(i="M", j="N") as (i, j)``. ``where`` is
+        written as in the language: ``"j <= i, i < M"``."""
         at = _here()
         if self._open is not None:
             raise fail("F604", "a forall inside a forall", at, "put all axes into one forall")
@@ -286,7 +287,8 @@ class Builder:
                 cut = ()
         self._open = []
         try:
-            yield tuple(Value(Name(n, at)) for n in axes)
+            values = tuple(Value(Name(n, at)) for n in axes)
+            yield values[0] if len(values) == 1 else values
             self._stack[-1].append(Forall(decls, cut, tuple(self._open), at))
         finally:
             self._open = None
@@ -348,22 +350,6 @@ def _text(given: Any, what: str, hint: str) -> str:
     if not isinstance(given, str):
         raise fail("F604", f"{what} is a text, not {type(given).__name__}", _here(), hint)
     return given
-
-
-def permitted(given: Any, report: Report, at: Loc) -> frozenset[str] | None:
-    """What a kernel is granted: a text names one permission or, with commas, several. Faults go to ``report``."""
-    if given is None:
-        return None
-    words = [w.strip() for w in given.split(",")] if isinstance(given, str) else given
-    granted = list(words) if isinstance(words, Iterable) else [words]
-    for word in granted:
-        if word not in PERMITTED:
-            hint = did_you_mean(str(word), PERMITTED) or f"known: {', '.join(PERMITTED)}"
-            report.add("L129", f"nobody can permit {word!r}", at, hint)
-    known = frozenset(w for w in PERMITTED if w in granted)
-    if contradictory(known):
-        report.add("L129", "'exact' forbids what the others grant", at, "expected permits=\"exact\" alone")
-    return known - {"nothing"}
 
 
 def _here() -> Loc:

@@ -23,6 +23,8 @@ from isam.diagnostics import Diagnostic, IsamError, Loc, did_you_mean, fail
 from isam.ir.affine import Affine
 from isam.ir.dtype import DTYPES, dtype_name
 from isam.ir.kernel import Axis, Kernel
+from isam.ir.lexer import Report
+from isam.ir.permits import permitted
 from isam.ir.ranges import upper
 from isam.ir.text import parse_kernel
 from isam.ir.verify import require
@@ -43,13 +45,15 @@ class _Operand:
 
 
 def einsum(spec: str, dtype: Any = "f32", out: Any = None, name: str = "einsum",
-           names: Sequence[str] = (), sizes: Mapping[str, int] | None = None) -> Kernel:
+           names: Sequence[str] = (), sizes: Mapping[str, int] | None = None,
+           const: Iterable[int | str] | int | str = (), permits: Iterable[str] | str | None = None) -> Kernel:
     """The kernel that an index string describes.
 
     ``dtype``: of all operands, or one per operand (a list), by name or as NumPy has it (``np.float32``). ``out``: the
     dtype of the output (default: that of the first operand); operands of another dtype are cast to it. ``names``: of
     the operands, then of the output (default: ``x1, x2, ..., y``). ``sizes``: extents of axes that are fixed numbers,
-    by the axis or by the name that its size has in the kernel: ``{"m": 3}`` or ``{"M": 3}``.
+    by the axis or by the name that its size has in the kernel: ``{"m": 3}`` or ``{"M": 3}``. ``const``: operands that
+    are bound once, by name or by place from 0: ``"x2"``, ``1`` or several. ``permits``: one permission or several.
     Raises ``IsamError`` with the column in ``spec``.
 
     >>> print(einsum("mk,kn->mn"))
@@ -74,8 +78,13 @@ def einsum(spec: str, dtype: Any = "f32", out: Any = None, name: str = "einsum",
         raise fail("E504", f"{len(inputs) + 1} names are needed, found {len(labels)}", Loc(FILE, 1, 1),
                    "name the operands, then the output")
     fixed = _fixed(sizes or {}, [n for o in inputs for row in o.rows for n in row.names])
+    bound = _bound(const, labels[:-1], labels[-1])
+    report = Report(FILE, [])
+    granted = permitted(permits, report, Loc(FILE, 1, 1))
+    report.check()
     try:
-        return require(parse_kernel(_text(name, inputs, output, dtypes, result, labels, fixed), FILE))
+        made = require(parse_kernel(_text(name, inputs, output, dtypes, result, labels, fixed, bound), FILE))
+        return made if granted is None else made.with_permits(granted)
     except IsamError as e:
         raise IsamError(_moved(e.diagnostics, spec, [*inputs, output], labels)) from None
 
@@ -87,6 +96,22 @@ def _labels(names: Any) -> list[str]:
         raise fail("E504", f"names are texts, not {type(wrong).__name__}", Loc(FILE, 1, 1),
                    "name the operands, then the output")
     return labels
+
+
+def _bound(given: Any, labels: Sequence[str], out: str) -> set[int]:
+    """The operands that are constant, by place."""
+    words = [w.strip() for w in given.split(",")] if isinstance(given, str) else given
+    found: set[int] = set()
+    for word in words if isinstance(words, Iterable) else [words]:
+        at: Any = labels.index(word) if isinstance(word, str) and word in labels else word
+        if hasattr(at, "__index__") and not isinstance(at, bool) and 0 <= index(at) < len(labels):
+            found.add(index(at))
+        else:
+            known = f"operands: {', '.join(labels)}, or by place 0 to {len(labels) - 1}"
+            what = f"the output '{out}' is not constant" if word == out else f"there is no operand {word!r:.60}"
+            hint = did_you_mean(word, labels) if isinstance(word, str) else ""
+            raise fail("E504", what, Loc(FILE, 1, 1), hint or known)
+    return found
 
 
 def _size_of(axis: str) -> str:
@@ -228,15 +253,15 @@ def _wrong(spec: str, at: int, message: str, hint: str) -> IsamError:
 
 
 def _text(name: str, inputs: list[_Operand], output: _Operand, dtypes: list[str], result: str, labels: list[str],
-          fixed: Mapping[str, int]) -> str:
+          fixed: Mapping[str, int], bound: set[int]) -> str:
     order = dict.fromkeys(n for o in inputs for row in o.rows for n in row.names)
     own = [n for row in output.rows for n in row.names]
     axes = list(dict.fromkeys([*own, *order]))
     sizes = {n: _size_of(n) for n in order if n not in fixed}
     box = [Axis(n, Affine.of(sizes[n]) if n in sizes else Affine.lift(fixed[n])) for n in axes]
     lines = [f"kernel {name}({', '.join(sizes.values())})"]
-    for o, d, label, role in zip([*inputs, output], [*dtypes, result], labels, ["in"] * len(inputs) + ["out"],
-                                 strict=True):
+    roles = ["const" if n in bound else "in" for n in range(len(inputs))]
+    for o, d, label, role in zip([*inputs, output], [*dtypes, result], labels, [*roles, "out"], strict=True):
         shape = ", ".join(str(upper(row, box) + 1) for row in o.rows)
         lines.append(f"  {role} {label}: {d}" + (f"[{shape}]" if shape else ""))
     reads = [f"{label}[{_list(o.rows)}]" for o, label in zip(inputs, labels, strict=False)]

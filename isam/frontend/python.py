@@ -20,13 +20,14 @@ from dataclasses import replace
 from typing import Any, overload
 
 from isam.diagnostics import Loc, fail
-from isam.frontend.builder import Builder, permitted
+from isam.frontend.builder import Builder
 from isam.frontend.pyexpr import Unreadable, expression_of, where_of
 from isam.ir.expressions import Cursor, Fault
 from isam.ir.heads import size_declaration
 from isam.ir.kernel import Kernel
 from isam.ir.lexer import Report, Token, tokenize
 from isam.ir.parser import buffer_type
+from isam.ir.permits import permitted
 from isam.ir.syntax import (
     Assign,
     AxisDecl,

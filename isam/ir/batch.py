@@ -49,12 +49,14 @@ def _faults(kernel: Kernel, size: str) -> Iterator[tuple[str, Loc, str]]:
                    f"declare it as {b.dtype}[{size}, ...]")  # fmt: skip
         elif not at and b.role in ("out", "inout"):
             yield f"'{b.name}' is written and has no {size} rows: each call would write all of it", b.loc, ""
+    steps = frozenset(r.axis.name for r in recurrences(kernel.body) if size in r.axis.extent.names)
     for s in kernel.statements:
-        yield from ((what, s.loc, "") for what in dict.fromkeys(_mixes(kernel, s, size)))
+        yield from ((what, s.loc, "") for what in dict.fromkeys(_mixes(kernel, s, size, steps)))
 
 
-def _mixes(kernel: Kernel, s: Statement, size: str) -> Iterator[str]:
-    """What a statement does with a row but compute it from itself."""
+def _mixes(kernel: Kernel, s: Statement, size: str, steps: frozenset[str]) -> Iterator[str]:
+    """What a statement does with a row but compute it from itself; ``steps``: variables of recurrent loops over as many
+    steps, of each of which a row may be, as is said of the loop."""
     axes = [a for a in s.domain.axes if size in a.extent.names]
     if len(axes) > 1 or any(a.extent != Affine.of(size) for a in axes):
         said = ", ".join(f"{a.name} < {a.extent}" for a in axes)
@@ -65,8 +67,10 @@ def _mixes(kernel: Kernel, s: Statement, size: str) -> Iterator[str]:
         yield f"a condition depends on the row, or on {size}"
     for access in (s.dest, *s.reads):
         at = _dimension(kernel.buffer(access.buffer), size)
-        if at is not None and (not row or access.index[at] != Affine.of(row)):
-            yield f"{access} is no row of the batch alone" if row else f"{access} is the same row for all"
+        if at is not None and row and access.index[at] != Affine.of(row):
+            yield f"{access} is no row of the batch alone"
+        if at is not None and not row and steps.isdisjoint(access.index[at].names):
+            yield f"{access} is the same row for all"
         if any(n in (row, size) for d, e in enumerate(access.index) if d != at for n in e.names):
             yield f"{access} depends on which row it is"
     if row and _dimension(kernel.buffer(s.dest.buffer), size) is None:

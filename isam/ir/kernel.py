@@ -6,7 +6,7 @@ constraints, compile-time parameters have their values. Printing it gives text t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
 from math import prod
@@ -300,6 +300,20 @@ class Kernel:
         if self.template is None or not values:
             return self
         return self.template({**dict(self.params), **values})
+
+    def with_permits(self, permits: Iterable[str] | str) -> Kernel:
+        """The same kernel with these permissions and no others: a text names one or, with commas, several. Raises
+        ``IsamError`` for what nobody can grant."""
+        from isam.ir.lexer import Report
+        from isam.ir.permits import permitted
+
+        report = Report(self.loc.file, [])
+        granted = permitted(permits, report, self.loc)
+        report.check()
+        made, template = replace(self, permits=granted if granted is not None else self.permits), self.template
+        if template is None:
+            return made
+        return replace(made, template=lambda values: template(values).with_permits(made.permits))
 
     def settled(self, sizes: Mapping[str, int]) -> list[Diagnostic]:
         """The faults of numbers for compile-time constants that have another value."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Set
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -12,9 +12,9 @@ from isam.ir.dtype import ANY, DTYPES
 from isam.ir.expressions import ADDITIVE, Cursor, Fault, arguments, conditions, expression
 from isam.ir.heads import RESERVED, size_declaration
 from isam.ir.indents import MEMBERS, adopting, blocks, is_member, too_far_left, usual
-from isam.ir.kernel import PERMITS
 from isam.ir.lexer import ROLE_WORDS, Line, Report
 from isam.ir.operators import ACCUMULATION
+from isam.ir.permits import PERMITTED, contradictory
 from isam.ir.syntax import (
     Assign,
     AxisDecl,
@@ -31,7 +31,6 @@ from isam.ir.syntax import (
 )
 
 ACCUMULATE = {sign: op for op, sign in ACCUMULATION.items()}
-PERMITTED = (*sorted(PERMITS), "nothing")
 MAX_LOOPS = 16
 T = TypeVar("T")
 MAX_STATEMENTS = 20_000
@@ -317,6 +316,12 @@ def _axis(c: Cursor) -> AxisDecl:
     if c.token.text == "0" and c.peek().text == "<=":
         c.take()
         c.take()
+    begin, op, axis, end = c.token, *(c.peek(n) for n in (1, 2, 3))
+    both = begin.kind == "int" or (begin.kind == "name" and end.text in ("<", "<="))
+    if both and op.text in ("<", "<=") and axis.kind == "name":
+        raise c.fault("L132", f"the axis '{axis.text}' begins with {begin.text}: each begins with 0",
+                      f"write forall {axis.text} < {'N + 1' if end.text == '<=' else 'N'} "
+                      f"where {begin.text} {op.text} {axis.text}")
     t = c.name("an axis", "an axis is written i < M")
     if t.text in RESERVED:
         raise c.fault("L123", f"'{t.text}' is a word of the language", "choose another name for the axis", t.loc)
@@ -342,11 +347,6 @@ def _buffer(c: Cursor) -> BufferDecl:
         raise c.fault("L110", f"expected ':' after '{t.text}', found ','", "declare one buffer per line")
     c.expect(":", f"after '{t.text}'", f"expected {role.text} {t.text}: f32[M, N]")
     return buffer_type(c, t.text, role.text, t.loc)
-
-
-def contradictory(granted: Set[str]) -> bool:
-    """Whether one of the permissions forbids another."""
-    return len(granted) > 1 and bool(granted & {"exact", "nothing"} and granted - {"exact", "finite", "flush"})
 
 
 def buffer_type(c: Cursor, name: str, role: str, loc: Loc = NOWHERE) -> BufferDecl:

@@ -155,7 +155,7 @@ def _check(signature: Signature, p: Parameter, a: Array, sizes: dict[str, int], 
     turned = a.dtype != p.dtype and a.dtype.kind == p.dtype.kind and a.dtype.newbyteorder("=") == p.dtype
     if a.dtype != p.dtype and (p.written or not turned):
         order = " in this machine's byte order" if turned else ""
-        hint = "" if order else _converted(p)
+        hint = "" if order else _cast(p, a)
         faults.append(_fault("dtype", f"'{p.name}' must be {p.dtype}{order}, not {a.dtype}", hint))
     shape = signature.shape(p, sizes)
     if a.shape != shape:
@@ -164,6 +164,14 @@ def _check(signature: Signature, p: Parameter, a: Array, sizes: dict[str, int], 
         faults.append(_fault("read-only", f"'{p.name}' is written, but the array is read-only"))
     elif p.written and not a.flags.c_contiguous and shares_itself(a):
         faults.append(_fault("overlap", f"'{p.name}' is written, but elements of the array share memory"))
+
+
+def _cast(p: Parameter, a: Array) -> str:
+    """How to come by an array of the element type from one of another. Of bytes without a type (``|V2``, as
+    ``numpy.save`` leaves of bf16) nothing can be converted."""
+    if a.dtype.kind != "V":
+        return _converted(p)
+    return f"take its bytes as they are: .view({_named(p)})" if a.dtype.itemsize == p.dtype.itemsize else ""
 
 
 def _converted(p: Parameter) -> str:

@@ -1,9 +1,11 @@
 """What instructions of this CPU take: each carried out alone, many times over, as its template says (SYS-7).
 
 An instruction between registers is repeated on random operands that nothing before it has made, which gives the cycles
-until the unit takes the next one; then each call on the result of the last, which gives the latency. A move between
-memory and registers is repeated over as much memory as each cache holds, and over more than any. Cycles are those of
-the CPU's clock, told by a chain of additions, one cycle each.
+until the unit takes the next one; then each call on the result of the last, which gives the latency. Where numbers do
+not remain what they were (products of products are denormal or infinite before long), each call takes the first ones
+again: sums as they were at first, and in a chain operands whose bits wait for the last result, less what this waiting
+takes by itself. A move between memory and registers is repeated over as much memory as each cache holds, and over more
+than any. Cycles are those of the CPU's clock, told by a chain of additions, one cycle each.
 """
 
 from __future__ import annotations
@@ -15,6 +17,8 @@ from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
+
+import numpy as np
 
 from isam.classes import dataclass
 from isam.codegen.llvm.irtext import ELEMENT, Function, Module, vector
@@ -29,14 +33,17 @@ from isam.runtime.external import Externals
 from isam.runtime.linking import features, initialised, link, target_machine
 from isam.system.features import demand, lacking
 from isam.system.graph import COUNTED, System
+from isam.tune.drift import ROOM, Left, Numbers, drifted
 from isam.tune.memory import beyond, random_room
+from isam.tune.repeated import REPEATED, Loop, function, left
 
 COPIES = 8  # of an instruction in one iteration, each on operands of its own
 SUMS = 12  # registers that sums are in meanwhile: two units of six cycles are kept busy, and 16 registers are enough
 SECONDS = 2e-4  # of one measurement at least
 TIMES = 5  # the quickest counts: nothing makes code quicker than it is
+WORDS = {"double": "i64", "float": "i32", "half": "i16", "bfloat": "i16"}  # as many bits
 SHORTEST = 16  # bytes of a register of vectors
-REPEATED = "repeated"
+LARGE, BELOW = ("i32", "i64"), (1 << 15) - 1  # whole numbers of more than f16 has; those that it has
 DRAWN = {"f16": (0x03FF, 0x3C00), "bf16": (0x007F, 0x3F80), "bool": (1, 0)}  # bits drawn, bits set: 1 to 2; 0 or 1
 
 
@@ -63,6 +70,14 @@ class Stream:
     rate: float
 
 
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """Cycles of a call, and the numbers that the last calls left."""
+
+    cycles: float
+    left: tuple[Numbers, ...]
+
+
 class Calibration:
     """Measures one machine whose code runs here; of ``times`` turns the quickest counts. Raises :class:`IsamError`
     where this CPU lacks what it needs."""
@@ -73,27 +88,28 @@ class Calibration:
         demand(system)
         self.times = times
         self.system, self.vector, self.lane = system, vector_of(system), lane_of(system)
-        self.known: dict[str, float] = {}  # cycles by code: many instructions are the same to a CPU
+        self.known: dict[str, Timed] = {}  # by code: many instructions are the same to a CPU
         self.snippets = snippets_of(system)
         self.part = 64 if "avx512f" in features() else 32 if "avx" in features() else 16  # bytes of a register
         self.register = "v" if "avx512f" in features() else "x"  # what assembly calls those of vectors
         self.away = beyond()
         self.room = random_room(self.away)
+        self.out = np.zeros(ROOM, np.uint8)
 
     @cached_property
     def clock(self) -> float:
         """Cycles per second: of additions, each of which waits for the one before. What is added is in a register: of a
         number in the code CPUs since Golden Cove add several in a cycle, where they rename registers."""
         module = Module()
-        fn = _function(module)
+        fn = function(module)
         step = fn.op('call i64 asm sideeffect "", "=r,0"(i64 1)')
-        loop = _Loop(fn, "i64", ["0"])
+        loop = Loop(fn, "i64", ["0"])
         x = loop.carried[0]
         for _ in range(64):
             x = fn.op(f'call i64 asm sideeffect "", "=r,0"(i64 {fn.op(f"add i64 {x}, {step}")})')
         (x,) = loop.end([x])
         fn.do(f'call void asm sideeffect "", "r"(i64 {x})')
-        return 64 / self._seconds(module)
+        return 64 / self._seconds(module, [])[0]
 
     def instructions(self) -> list[Instruction]:
         """Those between registers, each in its widest form."""
@@ -111,14 +127,26 @@ class Calibration:
         (out, *more) = [b for b in i.body.arguments if b.role in ("out", "inout")]
         fed = [b for b in reads if b.role == "inout" or (self._type(i, b) == self._type(i, out))]
         if fed and not more:
-            latency = self._cycles(lambda m: self._chain(m, i, fed[0], out), COPIES)
+            latency = self._latency(i, fed[0], out)
         forms = tuple(replace(f, issue=self._part(f.most).issue(i)) for f in i.cost.narrow)
         return Measured(i.name, self.issue(i), latency, i.cost.issue, i.cost.latency, forms)
 
     def issue(self, i: Instruction) -> float:
         """Cycles until the unit takes the next call."""
         copies = self._copies(i)
-        return self._cycles(lambda m: self._apart(m, i, copies), copies)
+        return self._timed(lambda m, fresh: self._apart(m, i, copies, fresh), copies, True)[0]
+
+    def _latency(self, i: Instruction, fed: Buffer, out: Buffer) -> float:
+        summed = fed.role == "inout"
+        cycles, fresh = self._timed(lambda m, fresh: self._chain(m, i, fed, out, fresh), COPIES, summed)
+        return max(0.0, cycles - self._waiting(out.dtype, self._type(i, out))) if fresh else cycles
+
+    def _waiting(self, dtype: str, type_: str) -> float:
+        """Cycles by which each link of a chain is longer where operands only wait for the last result: of products, by
+        twos and halves in turn, which remain what they were."""
+        linked, plain = (self._cycles(lambda m, fresh=fresh: self._returning(m, dtype, type_, fresh), COPIES).cycles
+                         for fresh in (True, False))  # fmt: skip
+        return max(0.0, linked - plain)
 
     def _part(self, lanes: int) -> Calibration:
         """The machine as if its registers had so many lanes: what narrow forms are carried out on."""
@@ -137,8 +165,8 @@ class Calibration:
                 continue
             for name, size in sizes:
                 once = self.part * COPIES
-                cycles = self._cycles(lambda m, move=move, size=size: self._over(m, move, size), 1, size // once)
-                yield Stream(move, name, size, once / cycles)
+                took = self._cycles(lambda m, move=move, size=size: self._over(m, move, size), 1, size // once)
+                yield Stream(move, name, size, once / took.cycles)
 
     # -- code --------------------------------------------------------------------------------------------------------
     def _memories(self, i: Instruction) -> list[Any]:
@@ -164,6 +192,8 @@ class Calibration:
         type_ = self._type(i, b)
         if b.dtype not in ("f32", "f64"):
             bits = fn.op(f"load {type_}, ptr {fn.gep('%in', 64 * number)}, align 4")
+            if b.dtype in LARGE and any(x.dtype == "f16" for x in i.body.arguments):
+                return fn.op(f"and {type_} {bits}, splat ({ELEMENT[b.dtype]} {BELOW})")
             if b.dtype not in DRAWN:
                 return bits
             mask, base = (f"splat ({ELEMENT[b.dtype]} {n})" for n in DRAWN[b.dtype])
@@ -206,19 +236,21 @@ class Calibration:
     def _call(self, fn: Function, i: Instruction, values: dict[str, str]) -> dict[str, str]:
         return expand(fn, str(i.emission["llvm"]), values, self._setting(i))
 
-    def _apart(self, module: Module, i: Instruction, copies: int) -> None:
-        """Copies that wait for nothing but their own accumulators. What they read is opaque to LLVM from one to the
-        next, in the same register: a copy of it would take a turn of its own."""
-        fn = _function(module)
-        reads = [b for b in i.body.arguments if b.role in ("in", "const")]
-        sums = [b for b in i.body.arguments if b.role == "inout"]
-        outs = [b for b in i.body.arguments if b.role == "out"]
+    def _apart(self, module: Module, i: Instruction, copies: int, fresh: bool) -> list[Left]:
+        """Copies that wait for nothing but their own accumulators; ``fresh``: for nothing, they are as they were given.
+        What they read is opaque to LLVM from one to the next, in the same register: a copy of it would take a turn of
+        its own."""
+        fn = function(module)
+        reads = [b for b in i.body.arguments if b.role in ("in", "const") or (fresh and b.role == "inout")]
+        sums = [b for b in i.body.arguments if b.role == "inout" and not fresh]
+        outs = [b for b in i.body.arguments if b.role == "out" or (fresh and b.role == "inout")]
         given = {b.name: self._given(fn, i, b, n) for n, b in enumerate([*reads, *sums])}
         kept = [b for _ in range(copies) for b in sums]
         carried = [*kept, *reads]
-        loop = _Loop(fn, [self._type(i, b) for b in carried], [given[b.name] for b in carried])
+        loop = Loop(fn, [self._type(i, b) for b in carried], [given[b.name] for b in carried])
         read = {b.name: x for b, x in zip(reads, loop.carried[len(kept) :], strict=True)}
         after: list[str] = []
+        made: dict[str, str] = {}
         for k in range(copies):
             read = {b.name: self._opaque(fn, self._type(i, b), read[b.name], True) for b in reads}
             made = self._call(fn, i, read | {b.name: loop.carried[k * len(sums) + n] for n, b in enumerate(sums)})
@@ -227,27 +259,66 @@ class Calibration:
                 self._opaque(fn, self._type(i, b), made[b.name], False)
         for type_, x in zip(loop.types[: len(kept)], loop.end([*after, *read.values()]), strict=False):
             self._opaque(fn, type_, x, False)
+        return left(fn, [(b.dtype, self._type(i, b), made[b.name]) for b in (*sums, *outs)])
 
-    def _chain(self, module: Module, i: Instruction, fed: Buffer, out: Buffer) -> None:
-        """Each call on the result of the last."""
-        fn = _function(module)
+    def _chain(self, module: Module, i: Instruction, fed: Buffer, out: Buffer, fresh: bool) -> list[Left]:
+        """Each call on the result of the last; ``fresh``: on what was given, which waits for it. Results are opaque to
+        LLVM, which else knows that a number negated twice is itself."""
+        fn = function(module)
         reads = [b for b in i.body.arguments if b.role in ("in", "const", "inout")]
         given = {b.name: self._given(fn, i, b, n) for n, b in enumerate(reads)}
-        loop = _Loop(fn, [self._type(i, out)], [given[fed.name]])
-        x = loop.carried[0]
+        type_ = self._type(i, out)
+        wait = self._wait(fn, type_, given[fed.name]) if fresh else None
+        loop = Loop(fn, [type_], [given[fed.name]])
+        x, made = loop.carried[0], ""
         for _ in range(COPIES):
-            x = self._call(fn, i, {**given, fed.name: x})[out.name]
+            made = self._call(fn, i, {**given, fed.name: x})[out.name]
+            x = self._opaque(fn, type_, made, True)
+            x = wait(x) if wait else x
         loop.end([x])
-        self._opaque(fn, self._type(i, out), x, False)
+        self._opaque(fn, type_, x, False)
+        return left(fn, [(out.dtype, type_, made)])
 
-    def _over(self, module: Module, move: str, size: int) -> None:
+    def _returning(self, module: Module, dtype: str, type_: str, fresh: bool) -> list[Left]:
+        """A chain of the shortest calls of which numbers remain normal: products by twos and halves in turn; of what
+        no CPU computes with as it is (halves, whole numbers) sums of bits. ``fresh``: as that of instructions."""
+        fn = function(module)
+        given = fn.op(f"load {type_}, ptr %in, align 4")
+        op, turns = ("fmul", ("2.0", "0.5")) if dtype in ("f32", "f64") else ("add", ("1", "-1"))
+        element = type_[1:-1].split(" x ")[1]
+        by = [self._opaque(fn, type_, f"splat ({element} {turn})", True) for turn in turns]
+        wait = self._wait(fn, type_, given) if fresh else None
+        loop = Loop(fn, [type_], [given])
+        x = loop.carried[0]
+        for k in range(COPIES):
+            x = self._opaque(fn, type_, fn.op(f"{op} {type_} {x}, {by[k % 2]}"), True)
+            x = wait(x) if wait else x
+        loop.end([x])
+        self._opaque(fn, type_, x, False)
+        return []
+
+    def _wait(self, fn: Function, type_: str, given: str) -> Callable[[str], str]:
+        """A function from a value to ``given``, which is there only when the value is: its bits under a mask of zeros
+        that nobody knows, and those of ``given``."""
+        count, element = type_[1:-1].split(" x ")
+        bits = f"<{count} x {WORDS.get(element, element)}>"
+        none = self._opaque(fn, bits, "zeroinitializer", True)
+        first = fn.op(f"bitcast {type_} {given} to {bits}")
+
+        def wait(value: str) -> str:
+            masked = fn.op(f"and {bits} {fn.op(f'bitcast {type_} {value} to {bits}')}, {none}")
+            return fn.op(f"bitcast {bits} {fn.op(f'or {bits} {masked}, {first}')} to {type_}")
+
+        return wait
+
+    def _over(self, module: Module, move: str, size: int) -> list[Left]:
         """One pass of a move over memory, register by register."""
-        fn = _function(module)
+        fn = function(module)
         dtype, i = "f32", self.system.instructions[move]
         operands = {b.role in ("out", "inout"): b for b in i.body.arguments}
         type_, width = vector(dtype, self.vector.count), self.vector.count * size_of(dtype)
         value = fn.op(f"load {type_}, ptr %in, align 4")
-        loop = _Loop(fn, ["i64"], ["0"])
+        loop = Loop(fn, ["i64"], ["0"])
         at = loop.carried[0]
         for k in range(self.part * COPIES // width):
             pointer = fn.gep(fn.gep("%in", at), k * width)
@@ -261,62 +332,44 @@ class Calibration:
         following = fn.op(f"add i64 {at}, {self.part * COPIES}")
         more = fn.op(f"icmp ult i64 {following}, {size}")
         loop.end([fn.op(f"select i1 {more}, i64 {following}, i64 0")])
+        return []
 
     # -- time --------------------------------------------------------------------------------------------------------
-    def _cycles(self, write: Callable[[Module], None], calls: int, least: int = 1) -> float:
+    def _timed(self, write: Callable[[Module, bool], list[Left]], calls: int, summed: bool) -> tuple[float, bool]:
+        """Cycles of a call, and whether each takes fresh numbers: where they do not remain what they were. ``summed``:
+        they are sums, of which the size may be any."""
+        going_on = self._cycles(lambda m: write(m, False), calls)
+        if not any(drifted(x, summed) for x in going_on.left):
+            return going_on.cycles, False
+        return self._cycles(lambda m: write(m, True), calls).cycles, True
+
+    def _cycles(self, write: Callable[[Module], list[Left]], calls: int, least: int = 1) -> Timed:
         module = Module()
-        write(module)
+        kept = write(module)
         text = str(module)
         if text not in self.known:
-            self.known[text] = self._seconds(module, least) * self.clock / calls
+            seconds, left = self._seconds(module, kept, least)
+            self.known[text] = Timed(seconds * self.clock / calls, left)
         return self.known[text]
 
-    def _seconds(self, module: Module, least: int = 1) -> float:
-        """Of one iteration, where it is quickest."""
+    def _seconds(self, module: Module, kept: list[Left], least: int = 1) -> tuple[float, tuple[Numbers, ...]]:
+        """Of one iteration, where it is quickest; and what the longest run left."""
         llvm = initialised()
-        code = target_machine().emit_object(llvm.parse_assembly(str(module)))
+        made = target_machine().emit_object(llvm.parse_assembly(str(module)))
         symbols = {c: Externals({}).address(s) for c, s in module.externals.items()}
-        library = link("calibrate", code, symbols, [REPEATED])
-        call = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(library[REPEATED])
-        at, n = self.room.ctypes.data, max(64, least)
+        library = link("calibrate", made, symbols, [REPEATED])
+        code = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)(library[REPEATED])
+        at, to, n = self.room.ctypes.data, self.out.ctypes.data, max(64, least)
         while True:
-            took = _took(call, at, n)
+            took = _took(code, at, n, to)
             if took > SECONDS:
                 break
             n *= 4
-        return min(took, *(_took(call, at, n) for _ in range(self.times))) / n
+        quickest = min(took, *(_took(code, at, n, to) for _ in range(self.times))) / n
+        return quickest, tuple(x.read(self.out) for x in kept)
 
 
-def _function(module: Module) -> Function:
-    """What is timed: it repeats something ``n`` times, beginning with numbers at ``in``."""
-    return Function(module, REPEATED, ["ptr %in", "i64 %n"], linkage="")
-
-
-class _Loop:
-    """``n`` iterations with values carried from each to the next; the function ends after it."""
-
-    def __init__(self, fn: Function, types: list[str] | str, begin: list[str]):
-        self.fn = fn
-        self.types = [types] if isinstance(types, str) else types
-        fn.emit("br label %loop")
-        fn.label("loop")
-        self.head, self.begin = fn.buffer(), begin
-        self.carried = [fn.fresh() for _ in begin]
-
-    def end(self, after: list[str]) -> list[str]:
-        """The values after the last iteration: code that nobody asks for them would not be there."""
-        fn = self.fn
-        for type_, x, first, then in zip(self.types, self.carried, self.begin, after, strict=True):
-            fn.emit(f"{x} = phi {type_} [ {first}, %entry ], [ {then}, %{fn.block} ]", self.head)
-        fn.emit(f"%k = phi i64 [ 0, %entry ], [ %next, %{fn.block} ]", self.head)
-        fn.emit("%next = add i64 %k, 1")
-        again = fn.op("icmp slt i64 %next, %n")
-        fn.emit(f"br i1 {again}, label %loop, label %done")
-        fn.label("done")
-        return after
-
-
-def _took(call: Callable[[int, int], None], at: int, n: int) -> float:
+def _took(call: Callable[[int, int, int], None], at: int, n: int, to: int) -> float:
     start = time.perf_counter()
-    call(at, n)
+    call(at, n, to)
     return time.perf_counter() - start

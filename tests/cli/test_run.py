@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 
 import isam
@@ -21,6 +22,25 @@ def test_run_takes_and_writes_arrays(cli, two, tmp_path):
     np.testing.assert_array_equal(np.load(tmp_path / "z.npy"), x + y)
     ran = cli("run", f"{two}:scale", "-D", "N=33", "-D", "by=5", "--check", "--repeat", 2)
     assert ran.code == 0, ran.err
+
+
+def test_results_of_bf16_are_arguments_again(cli, tmp_path):
+    """NumPy's files have no name for the type: elements are bytes there."""
+    (tmp_path / "k.isam").write_text("kernel k(N)\n  in x: bf16[N]\n  in s: f32[N]\n  out y: bf16[N]\n  forall i < N\n"
+                                     "    y[i] = bf16(f32(x[i]) * s[i])\n")
+    s = np.array([1, 2, -3, 0.5, 7], np.float32)
+    np.save(tmp_path / "s.npy", s)
+    run = ("run", tmp_path / "k.isam", "--on", "host-generic", "-D", "N=5", "--input", f"s={tmp_path}/s.npy")
+    assert cli(*run, "--output", f"y={tmp_path}/y.npy").code == 0
+    y = np.load(tmp_path / "y.npy")
+    assert y.dtype.kind == "V"
+    again = cli(*run, "--input", f"x={tmp_path}/y.npy", "--output", f"y={tmp_path}/z.npy")
+    assert again.code == 0, again.err
+    first, second = (a.view(ml_dtypes.bfloat16) for a in (y, np.load(tmp_path / "z.npy")))
+    assert second.tobytes() == (first.astype("f4") * s).astype(ml_dtypes.bfloat16).tobytes()
+    np.save(tmp_path / "v.npy", np.zeros(5, "V4"))
+    for wrong in (f"x={tmp_path}/v.npy", f"s={tmp_path}/v.npy"):
+        assert "must be" in cli(*run[:-2], "--input", wrong).err
 
 
 def test_run_demands_an_instruction(cli, matmul, tmp_path):

@@ -222,6 +222,9 @@ def test_threads_of_the_environment_are_told_by_their_variable(monkeypatch):
     with pytest.raises(IsamError) as e:
         isam.compile(MATMUL, threads=0, **TOY)
     assert "ISAM_THREADS" not in str(e.value)
+    for number, said in ((-1, "-1"), (2.5, "2.5"), ("two", "'two'")):
+        with pytest.raises(IsamError, match=rf"\]: {said} is no number of threads"):
+            isam.compile(MATMUL, threads=number, **TOY)
     with pytest.raises(IsamError, match=r"compile-threads\]: 257 threads are more than a call may have, 256"):
         isam.compile(MATMUL, threads=257, **TOY)
     monkeypatch.setenv("ISAM_THREADS", "9" * 5000)

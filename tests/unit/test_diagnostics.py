@@ -36,3 +36,10 @@ def test_a_word_in_other_case_is_meant_rather_than_one_spelt_alike():
     assert did_you_mean("t", ["M", "T"]) == "did you mean 'T'?"
     assert did_you_mean("ROWS", ["ROW", "rows"]) == "did you mean 'rows'?"
     assert did_you_mean("t", ["M", "K"]) == ""
+
+
+def test_of_two_letters_one_may_be_another():
+    assert did_you_mean("mn", ["copy", "mm", "vec"]) == "did you mean 'mm'?"
+    assert did_you_mean("nm", ["copy", "mm"]) == "did you mean 'mm'?"
+    assert did_you_mean("rc", ["ra", "rb"]) == "", "either could be meant"
+    assert did_you_mean("ab", ["cd", "ba"]) == ""

@@ -175,3 +175,62 @@ def test_sizes_that_are_none_of_an_axis(sizes, message, hint):
 def test_names_are_texts(names):
     with pytest.raises(IsamError, match="E504"):
         einsum("mk,kn->mn", names=names)
+
+
+@pytest.mark.parametrize("const", [1, (1,), "x2", ["x2"], np.int64(1), "x2, x2", iter([1])])
+def test_operands_are_constant_by_name_or_by_place(const):
+    k = einsum("mk,kn->mn", const=const)
+    assert [b.role for b in k.arguments] == ["in", "const", "out"]
+    assert parse(print_kernel(k)) == k
+
+
+def test_constant_operands_go_by_the_names_given_to_them():
+    k = einsum("mk,kn,n->mn", names=["A", "B", "c", "C"], const=("B", 2))
+    assert [(b.name, b.role) for b in k.arguments] == [("A", "in"), ("B", "const"), ("c", "const"), ("C", "out")]
+
+
+@pytest.mark.parametrize(("const", "message", "hint"), [
+    ("X2", "there is no operand 'X2'", "did you mean 'x2'?"), (2, "there is no operand 2", "operands: x1, x2, or by"),
+    (-1, "there is no operand -1", "by place 0 to 1"), ("y", "the output 'y' is not constant", "operands: x1, x2"),
+    (True, "there is no operand True", "operands"), (1.0, "there is no operand 1.0", "operands"),
+    ((0, None), "there is no operand None", "operands"), ("", "there is no operand ''", "operands"),
+])  # fmt: skip
+def test_what_is_no_operand_is_not_constant(const, message, hint):
+    with pytest.raises(IsamError) as e:
+        einsum("mk,kn->mn", const=const)
+    (d,) = e.value.diagnostics
+    assert (d.code, d.message) == ("E504", message)
+    assert hint in d.hint
+
+
+@pytest.mark.parametrize(("permits", "granted"), [
+    (None, {"reassociate", "contract"}), ("exact", {"exact"}), (("finite", "flush"), {"finite", "flush"}),
+    ("reassociate, finite", {"reassociate", "finite"}), ((), set()), ("nothing", set()),
+])  # fmt: skip
+def test_permissions(permits, granted):
+    k = einsum("mk,kn->mn", permits=permits)
+    assert k.permits == granted
+    assert parse(print_kernel(k)) == k
+
+
+@pytest.mark.parametrize("permits", ["exakt", ("exact", "reassociate"), "", 5, "reassociate finite"])
+def test_permissions_that_nobody_can_grant(permits):
+    for grant in (lambda: einsum("mk,kn->mn", permits=permits), lambda: einsum("mk,kn->mn").with_permits(permits)):
+        with pytest.raises(IsamError, match="L129"):
+            grant()
+    if permits == "exakt":
+        with pytest.raises(IsamError, match="did you mean 'exact'"):
+            einsum("mk,kn->mn", permits=permits)
+
+
+def test_permissions_are_granted_afterwards():
+    k = parse("kernel f(N, c=2)\n  in x: f32[N]\n  out y: f32[N]\n  permits exact\n  forall i < N\n    y[i] = c * x[i]")
+    more = k.with_permits("reassociate, finite")
+    assert (k.permits, more.permits) == ({"exact"}, {"reassociate", "finite"})
+    assert print_kernel(more) == print_kernel(k).replace("permits exact", "permits finite, reassociate")
+    for other in (more.with_params(c=3), more.with_sizes({"N": 4}), more.with_params(c=3).with_params(c=4)):
+        assert other.permits == more.permits
+    assert dict(more.with_params(c=3).params) == {"c": 3}
+    assert more.with_permits("exact") == k
+    assert k.with_permits(()).permits == frozenset()
+    assert verify(more) == []

@@ -182,10 +182,10 @@ def test_builder_speaks_the_whole_language():
     b._syms.insert(2, b._size("T"))
     y[()] = 0
     with b.loop(t="T") as step:
-        with b.forall(i="N", where="i + 1 < N, i >= 1") as (i,):
+        with b.forall(i="N", where="i + 1 < N, i >= 1") as i:
             t[i] = call("select", x[step, i] < 0.5, 1 - w[0] / 3, -call("exp", h[i]))
             h.accumulate("max", i, t[i] * 2)
-        with b.forall(i="N - 2") as (i,):
+        with b.forall(i="N - 2") as i:
             y[()] += h[i + 1]
     want = ("kernel k(N % 8, 2 <= M <= 9, T, s=2)\n  permits exact\n  in x: f32[T, s * N + 1]\n  const w: f32[3]\n"
             "  inout h: f32[N]\n  out y: f32\n  temp t: f32[N]\n  y = 0\n  loop t < T\n"
@@ -199,7 +199,7 @@ def built(body, head=("N",), sizes="N", **options):
     """The kernel of one block over arrays A and B, updating C."""
     b = Builder("k", *head, **options)
     A, B, C = (b._declare(role, name, "f32", sizes) for role, name in (("in", "A"), ("in", "B"), ("inout", "C")))
-    with b.forall(i="N") as (i,):
+    with b.forall(i="N") as i:
         body(A, B, C, i)
     return b.kernel()
 
@@ -375,11 +375,24 @@ def test_values_are_kept_in_sets_and_buffers_are_told_apart():
             act()
 
 
+def test_one_axis_is_given_as_itself():
+    """As by a loop and by the `forall` of functions; several, and none, as a tuple."""
+    b = Builder("k", "N")
+    x, y, z = b.input("x", "f32", "N"), b.output("y", "f32", "N"), b.output("z", "f32", "N, N")
+    with b.forall(i="N") as i:
+        y[i] = x[i]
+    with b.forall(i="N", j="N") as (i, j):
+        z[i, j] = x[j]
+    with b.forall() as none:
+        assert none == ()
+    assert [str(s.dest) for s in b.kernel().statements] == ["y[i]", "z[i, j]"]
+
+
 def test_builder_faults_are_located_at_the_call():
     b = Builder("k", "N", "M <=")
     x = b.input("x", "f32", "N, (")
     y = b.output("y", "f33", "N")
-    with b.forall(i="N +") as (i,):
+    with b.forall(i="N +") as i:
         y[i] = x[i, 0] + call("nothing", x[i, 0])
     with pytest.raises(IsamError) as e:
         b.kernel()

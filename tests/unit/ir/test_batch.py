@@ -97,4 +97,7 @@ def test_steps_of_a_recurrent_loop_follow_each_other() -> None:
     forall j < N
       Y[t, j] = h[j]
 """
-    assert said(text)[0] == "the steps of 'loop t' follow each other, M of them"
+    loop = "the steps of 'loop t' follow each other, M of them"
+    assert said(text) == [loop]
+    fixed = text.replace("Y[t, j] = h[j]", "Y[t, j] = h[j] + x[0, j]").replace("kernel f(M, N)", "kernel f(1 <= M, N)")
+    assert [s for s in said(fixed) if s != loop] == ["x[0, j] is the same row for all"]

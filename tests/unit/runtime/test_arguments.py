@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -30,6 +31,26 @@ def refused(code, **changes):
         prepare(KERNEL, full(**changes), {})
     assert [d.code for d in e.value.diagnostics] == [f"call-{code}"], str(e.value)
     return str(e.value)
+
+
+def test_bytes_without_a_type_are_viewed_not_converted(tmp_path):
+    """As NumPy's files leave arrays of bf16; the hint does what it says."""
+    k = Signature("k", [Argument("x", "in", "bf16", ROWS), Argument("y", "out", "bf16", ROWS)])
+    x = np.random.default_rng(1).normal(size=(3, 4)).astype(ml_dtypes.bfloat16)
+    np.save(tmp_path / "x.npy", x)
+    read = np.load(tmp_path / "x.npy")
+    assert read.dtype.kind == "V"
+    for given, name in (({"x": read}, "x"), ({"x": x, "y": read}, "y")):
+        with pytest.raises(IsamError) as e:
+            prepare(k, given, {})
+        (d,) = e.value.diagnostics
+        assert d.message == f"'{name}' must be bfloat16, not |V2"
+        assert d.hint == "take its bytes as they are: .view(ml_dtypes.bfloat16)"
+    again = read.view(ml_dtypes.bfloat16)
+    assert prepare(k, {"x": again, "y": again.copy()}, {}).arrays["x"].tobytes() == x.tobytes()
+    with pytest.raises(IsamError) as e:
+        prepare(k, {"x": np.zeros((3, 4), "V3")}, {})
+    assert e.value.diagnostics[0].hint == ""
 
 
 def test_plain_arrays_are_used_as_they_are():
@@ -159,8 +180,6 @@ def test_numbers_for_rank_zero(value, good):
 
 
 def test_numbers_of_narrow_floats():
-    import ml_dtypes
-
     k = Signature("k", [Argument("s", "in", "bf16", ())])
     for value, good in ((ml_dtypes.bfloat16(2.5), True), (3, True), (257, False), (np.float32(1.0078125), True)):
         if good:

@@ -13,11 +13,12 @@ from typer.testing import CliRunner
 
 import isam
 from isam.cli.app import app
-from isam.cli.system.calibrate import _base, _description
+from isam.cli.system.calibrate import _base, _description, _lines
 from isam.diagnostics import IsamError
 from isam.system.features import lacking
 from isam.system.load import load_system
-from isam.tune.calibrate import Calibration, Measured, Stream
+from isam.tune.calibrate import Calibration, Measured, Stream, Timed
+from isam.tune.drift import Left, drifted
 
 MACHINES = ["host-avx512", "host-avx2", "host-generic"]
 
@@ -156,3 +157,105 @@ def test_what_this_cpu_lacks_is_not_measured(host: Calibration, monkeypatch: pyt
     told = replace(some, needs=("no-such-feature",))
     monkeypatch.setattr(host, "instructions", lambda: [told, *(i for i in given if i is not some)])
     assert {i.name for i in given} - {i.name for i in host.runnable()} == {"add_vv_f32"}
+
+
+class Watched(Calibration):
+    """Remembers the numbers that what was timed last left."""
+
+    last: Timed
+
+    def _cycles(self, *args, **how) -> Timed:
+        self.last = super()._cycles(*args, **how)
+        return self.last
+
+    def _latency(self, i, fed, out) -> float:
+        self._timed(lambda m, fresh: self._chain(m, i, fed, out, fresh), 8, fed.role == "inout")
+        self.chained = self.last
+        return super()._latency(i, fed, out)
+
+
+def normal(values: np.ndarray) -> bool:
+    """By NumPy's own next number: no denormal, infinity or NaN."""
+    least = np.finfo(values.dtype).tiny if values.dtype.kind == "f" else 0
+    return bool(np.isfinite(values).all() and ((np.abs(values) >= least) | (values == 0)).all())
+
+
+@pytest.mark.parametrize(("name", "step"), [("host", 1), ("host-avx512", 23), ("host-avx2", 23), ("host-generic", 23)])
+def test_nothing_is_timed_on_denormals_infinities_or_nan(name: str, step: int) -> None:
+    """Float instructions, until their own results have gone through them thousands of times; of `host` all."""
+    system = load_system(name)
+    if missing := lacking(system.needs):
+        pytest.skip(f"this CPU lacks {', '.join(missing)}")
+    c, seen, floats = Watched(system, times=1), set(), ("f64", "f32", "f16", "bf16")
+    for i in [i for i in c.runnable() if any(b.dtype in floats for b in i.body.arguments)][::step]:
+        c.issue(i)
+        assert c.last.left, i.name
+        assert all(map(normal, c.last.left)), f"{i.name}: {c.last.left}"
+        if c.measure(i).latency is not None:
+            assert all(map(normal, c.chained.left)), f"{i.name}: {c.chained.left}"
+            seen.add(i.name)
+    if step == 1:
+        assert {"mul_vv_f32", "acc_mul_v_f64", "sum_mul_f32", "exp_v_f64", "div_vs_f16", "sqrt_v_bf16"} <= seen
+
+
+PRODUCTS = ["mul_vv_f32", "mul_vs_f64", "acc_mul_v_f64", "acc_mul_v_f32"]
+
+
+def test_products_take_no_longer_than_sums_of_products(host: Calibration) -> None:
+    """Not the hundreds of cycles that a product with a denormal takes."""
+    for m in [measured(host, n) for n in PRODUCTS]:
+        same = measured(host, f"fma_vv_{m.name[-3:]}")
+        assert m.issue < 8 * same.issue, m
+        assert m.latency is not None
+        assert same.latency is not None
+        assert 1 < m.latency < 8 * same.latency, m
+
+
+def test_a_chain_has_all_its_calls(host: Calibration) -> None:
+    """A number negated twice is itself, as LLVM knows: a call takes a cycle at least."""
+    for name in ("neg_v_f32", "abs_v_f32", "or_vv", "neg_v_i32"):
+        latency = measured(host, name).latency
+        assert latency is not None
+        assert latency > 0.5, name
+
+
+def test_numbers_that_drift_are_told() -> None:
+    rng = np.random.default_rng(1)
+    drawn = rng.uniform(0.5, 1.5, 16)
+    for dtype in (np.float64, np.float32, np.float16):
+        x = drawn.astype(dtype)
+        info = np.finfo(dtype)
+        assert not drifted(x)
+        assert not drifted(-x)
+        for value in (info.tiny / 2, np.inf, np.nan):
+            y = x.copy()
+            y[7] = value
+            assert drifted(y), value
+        assert not drifted(np.array([info.tiny, 1, info.max], dtype))
+        assert drifted(x * 0 + 1), "all the same: a root of a root of a root"
+        assert not drifted(x * 0 + 1, summed=True), "one sum in all lanes"
+        assert drifted(x * np.inf, summed=True)
+        assert not drifted(x[:1]), "one alone is not compared"
+        assert not drifted(np.where(np.arange(16) == 3, x, 0)), "a sum, and lanes beside it"
+        assert drifted(x * 0)
+    whole = rng.integers(-9, 9, 16)
+    assert not drifted(whole)
+    assert drifted(whole * 0)
+    room = np.zeros(64, np.uint8)
+    room[:4].view(np.uint32)[:] = 0x3F80_0001
+    assert list(Left(0, "bf16", 2).read(room)) == [np.array([0x0001_0000], np.uint32).view(np.float32)[0], 1.0]
+    assert drifted(Left(0, "bf16", 2).read(room)), "the first is a denormal"
+
+
+def test_what_is_compared_is_said(host: Calibration) -> None:
+    """Issue and latency: one as stated does not hide the other."""
+    cases = [(0.5, 4.0, 0, 0), (0.5, 128.0, 0, 1), (2.0, 4.0, 1, 0), (2.0, 1.0, 1, 1), (0.5, None, 0, 0)]
+    for issue, latency, by_issue, by_latency in cases:
+        m = Measured("mul_vv_f32", issue, latency, 0.5, 4.0)
+        text = "\n".join(_lines(host.system, host, [m], [], {}, {}, {}, None))
+        said = f": {by_issue} in issue, {by_latency} in latency" if by_issue or by_latency else ", in issue or latency"
+        many = int(bool(by_issue or by_latency))
+        assert f"{many} instructions take more than 1.5 times as long or short as described{said}" in text
+        assert ("  mul_vv_f32 " in text) == bool(many)
+    copied = Measured("copy_f32", 0.5, 0.0, 0.5, 1.0)
+    assert "0 instructions" in "\n".join(_lines(host.system, host, [copied], [], {}, {}, {}, None))
