@@ -77,6 +77,18 @@ def test_loads_count_by_what_they_take_beside_calls(on: str, share: float) -> No
     assert (few < many) is (share == 1.0)
 
 
+@pytest.mark.parametrize(("m", "n"), [(4, 16), (8, 32), (12, 32), (13, 32), (6, 64)])
+def test_no_iteration_has_more_steps_than_hide_its_loop(m: int, n: int) -> None:
+    """16 calls at least, and none of 24 twice: what is unrolled is scheduled, proved and emitted."""
+    job = compiled(parse_kernel(PRODUCT), {"M": m, "N": n, "K": 96}, simulated("host-avx512"))
+    assert job.schedule is not None
+    (label,) = [d.label for d in job.schedule.trace.decisions if d.point == "tile" and "k:" in d.label]
+    widths = dict(w.split(":") for w in label[1 : label.index("]")].split())
+    calls = int(widths.get("i", 1)) * int(widths["j"]) // 16
+    assert int(widths["k"]) == (1 if calls >= 24 else 2 if calls >= 16 else 4)
+    assert calls * int(widths["k"]) >= 16
+
+
 def test_tiles_that_no_cache_sends_count_as_usual() -> None:
     """A load that takes a quarter of a call is not told from one that takes all of it where a program moves tiles."""
     nest, system = product_nest(64, 64, 64, "toy")
