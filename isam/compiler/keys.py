@@ -29,10 +29,10 @@ def key_of(kernel: Kernel, system: System, sizes: Mapping[str, int], approach: A
            options: Mapping[str, Any]) -> str | None:  # fmt: skip
     """The key; None where not all of it is known by its text: a machine that was changed after it was read, an
     Approach or a back end that is not shipped, options that are more than numbers and words, sources of ISAM that are
-    not those that run."""
+    not those that run, a kernel that prints itself as another one, which is not refused."""
     program = _program()
     shipped = system.approach in SHIPPED["isam.approaches"] and system.backend in SHIPPED["isam.backends"]
-    if not system.digest or not shipped or program is None:
+    if not system.digest or not shipped or program is None or kernel.faults:
         return None
     decides = _decides(approach)
     said = {n: list(v) if isinstance(v, tuple) else v for n, v in options.items()}

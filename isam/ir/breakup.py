@@ -11,7 +11,7 @@ from isam.diagnostics import Loc
 from isam.ir.affine import Affine
 from isam.ir.dtype import DTYPES
 from isam.ir.expressions import Fault
-from isam.ir.kernel import Access, Domain, Literal, Source, Statement
+from isam.ir.kernel import Access, Axis, Domain, Literal, Source, Statement
 from isam.ir.ranges import lower, nonnegative, upper
 from isam.ir.syntax import Assign, Call, Expr, Name, Number, Ref
 
@@ -26,17 +26,20 @@ NOT_HERE = {"floordiv": ("//", "write floor(a / b); of whole numbers a / b, whic
 class Breaker:
     """Breaks the assignments of one block; the statements collect in ``out``. ``known``: the temporaries of the
     assignment at hand, by what they hold; ``vague``: those that are made of numbers alone, whose dtype is what their
-    place wants."""
+    place wants; ``read``: what it reads; ``around``: the recurrent loops around the block."""
 
-    def __init__(self, host: Lowering, domain: Domain, outer: Breaker | None = None):
+    def __init__(self, host: Lowering, domain: Domain, outer: Breaker | None = None, around: tuple[Axis, ...] = ()):
         self.host, self.domain = host, domain
         self.out: list[Statement] = []
         self.known: dict[tuple[object, ...], Access] = {} if outer is None else outer.known
         self.vague: set[str] = set() if outer is None else outer.vague
+        self.read: list[Access] = [] if outer is None else outer.read
+        self.around = around
 
     def assign(self, a: Assign) -> None:
-        dest = None
+        dest, before = None, len(self.out)
         self.known.clear()
+        self.read.clear()
         try:
             dest = self.host.access(a.dest.name, a.dest.index, a.dest.loc)
         except Fault:
@@ -47,6 +50,10 @@ class Breaker:
             self._emit(self.domain, dest, a.op, (self._operand(a.value),), a.loc, accumulate=True)
         else:
             self._into(self.domain, dest, a.value, a.loc)
+        own = {(str(x), x.loc): x for x in self.read if x.buffer == dest.buffer and len(x.index) == len(dest.index)}
+        if own and len(self.out) > before + 1:
+            whole = Statement(self.domain, dest, a.op or "copy", tuple(own.values()), bool(a.op), a.loc)
+            self.host.broken_up.append((whole, self.around))
 
     def _operands(self, args: tuple[Expr, ...]) -> tuple[Source, ...]:
         """Every operand; faults of all of them are reported."""
@@ -135,11 +142,10 @@ class Breaker:
 
     def _operand(self, e: Expr) -> Source:
         """What a statement can read: an element or a number; anything else goes to a temporary first."""
-        host = self.host
         if isinstance(e, Number):
             return Literal(e.value, e.loc)
         if isinstance(e, Ref):
-            return host.access(e.name, e.index, e.loc)
+            return self._access(e.name, e.index, e.loc)
         if isinstance(e, Name):
             return self._bare(e)
         self._known(e)
@@ -158,7 +164,11 @@ class Breaker:
         if e.name in host.sizes:
             raise host.fault("L231", f"the size '{e.name}' is not a value", e.loc,
                              f"make it a compile-time constant: {e.name}=1 in the head")
-        return host.access(e.name, (), e.loc)
+        return self._access(e.name, (), e.loc)
+
+    def _access(self, name: str, index: tuple[Expr, ...], loc: Loc) -> Access:
+        self.read.append(found := self.host.access(name, index, loc))
+        return found
 
     def _temporary(self, e: Call) -> Access:
         """A temporary that holds ``e``, over the axes that its operands use: a fresh one, unless one does already."""

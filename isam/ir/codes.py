@@ -94,8 +94,9 @@ CODES: dict[str, str] = {
             "lie inside with 'where', as in: where 0 <= i - 1, i - 1 < N.",
     "V431": "A plain assignment that writes one element more than once: which value stays would be chance. "
             "Accumulate (+=, max=), or write an element whose index has all axes.",
-    "V433": "A statement reads elements that other points of the same statement write: its order is free. "
-            "Write another buffer, or put the axis along which values go on in a 'loop'.",
+    "V433": "A statement reads, anywhere on its right side, elements that other points of the same statement write: "
+            "its order is free. Write another buffer, or put the axis along which values go on in a 'loop'; if the "
+            "values from before are meant, read them into a temporary by a statement of its own.",
     "I501": "The interpreter needs a value for every size: given, or found from an array's shape.",
     "I502": "A size outside the range or the divisibility that the kernel's head admits.",
     "I503": "The interpreter needs an array for every 'in', 'const' and 'inout'.",

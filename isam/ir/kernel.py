@@ -218,6 +218,7 @@ class Kernel:
     params: tuple[tuple[str, int], ...] = ()  # compile-time constants and the values they have here
     loc: Loc = field(default=NOWHERE, compare=False)
     template: Callable[[Mapping[str, int]], Kernel] | None = field(default=None, compare=False, repr=False)
+    faults: tuple[Diagnostic, ...] = ()  # of statements as they were written, which their parts do not show
 
     @cached_property
     def by_name(self) -> dict[str, Buffer]:

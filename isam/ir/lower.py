@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from isam.diagnostics import Loc, did_you_mean
+from isam.diagnostics import Diagnostic, Loc, did_you_mean
 from isam.ir.affine import Affine
 from isam.ir.breakup import Breaker
 from isam.ir.dtype import ANY, DTYPES
@@ -63,12 +63,13 @@ class Lowering:
         self.missing: set[str] = set()  # what a block mentions and has no axis for
         self.count = 0
         self.made: set[str] = set()  # names that stand for parts of expressions
+        self.broken_up: list[tuple[Statement, tuple[Axis, ...]]] = []  # as written, with the recurrent loops around
 
     def say(self, code: str, message: str, loc: Loc, hint: str) -> None:
         self.report.add(code, message, loc, hint)
 
     def kernel(self) -> Kernel:
-        d = self.definition
+        d, told = self.definition, len(self.report.found)
         self._head()
         for b in d.buffers:
             self._declare(b)
@@ -78,7 +79,16 @@ class Lowering:
         default = PERMITS_DEFAULT if d.keyword == "kernel" else frozenset()  # an instruction takes only what it says
         permits = default if d.permits is None else d.permits
         params = tuple((s.name, int(self.params[s.name] or 0)) for s in d.syms if s.default is not None)
-        return Kernel(d.name, self.syms, (*self.buffers.values(), *made), body, permits, params, d.loc)
+        faults = self._faults() if len(self.report.found) == told else ()
+        return Kernel(d.name, self.syms, (*self.buffers.values(), *made), body, permits, params, d.loc, faults=faults)
+
+    def _faults(self) -> tuple[Diagnostic, ...]:
+        """What is wrong with statements that are broken into several, as they were written."""
+        if not self.broken_up:
+            return ()
+        from isam.ir.verify_points import as_written
+
+        return tuple(d for s, outer in self.broken_up for d in as_written(s, outer, self.syms))
 
     def _head(self) -> None:
         seen: set[str] = set()
@@ -171,7 +181,7 @@ class Lowering:
             told.append((c.loc, rows))
         if told and self.constants == constants:  # what a constant decides may be meant
             self.report.wheres.append(Where(tuple(told), domain.axes, outer, self.syms))
-        breaker = Breaker(self, replace(domain, where=tuple(where)))
+        breaker = Breaker(self, replace(domain, where=tuple(where)), around=outer)
         for a in block.body:
             try:
                 breaker.assign(a)

@@ -50,6 +50,8 @@ def verify(kernel: Kernel) -> list[Diagnostic]:
         from isam.ir.verify_points import check_points
 
         check_points(f)
+        told = {(d.code, d.loc) for d in kernel.faults}  # of these, parts may have shown some
+        f.found = [*(d for d in f.found if (d.code, d.loc) not in told), *kernel.faults]
     return sorted(f.found, key=lambda d: (d.loc.line, d.loc.column))
 
 

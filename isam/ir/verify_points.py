@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from isam.classes import dataclass
-from isam.diagnostics import Loc
+from isam.diagnostics import Diagnostic, Loc
 from isam.ir.affine import Affine
 from isam.ir.infer import located
 from isam.ir.kernel import REDUCTIONS, Access, Axis, Kernel, Statement, Sym
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from isam.ir.verify import Findings
 
 Add = Callable[[str, str, Loc, str], None]
+
+OWN_ORDER = ("the order inside a statement is free: write another buffer, or put the axis in a 'loop'; "
+             "if the old values are meant, read them into a temporary by a statement of its own")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -139,8 +142,15 @@ def _own_order(p: Place, add: Add) -> None:
         two = access_map(Access("", (*outer, *a.index)), points.names).on(points)
         same = affine_map(points.names, [Affine.of(n) for n in points.names], points.names)
         if not (one.then(two.inverse()) - same).is_empty():
-            add("V433", f"this statement reads {a} while another of its points writes it", a.loc,
-                "the order inside a statement is free: go through a temporary, or use a recurrent loop")
+            add("V433", f"this statement reads {a} while another of its points writes it", a.loc, OWN_ORDER)
+
+
+def as_written(s: Statement, outer: tuple[Axis, ...], syms: tuple[Sym, ...]) -> list[Diagnostic]:
+    """What a statement as it was written, with all that its right side reads as its sources, reads of what other points
+    of it write: parts that it is broken into read some of that before anything is written, and do not show it."""
+    found: list[Diagnostic] = []
+    _own_order(Place(s, outer, (), syms), lambda *told: found.append(Diagnostic(*told)))
+    return found
 
 
 def covers(s: Statement, kernel: Kernel) -> bool:

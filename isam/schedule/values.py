@@ -29,6 +29,7 @@ _REST = (instruction.OperandContract, instruction.Cost, instruction.Narrow, inst
          mapping.Cover, tree.Place, tree.Slot, tree.Nest)  # fmt: skip
 CLASSES: dict[str, type] = {c.__name__: c for c in _KERNEL + _REST}
 _SKIPPED = {(c, n) for c in CLASSES.values() for n in ("loc", "template")}
+_SKIPPED |= {(kernel.Kernel, "faults")}  # none: it was verified
 _SKIPPED |= {(graph.System, "source"), (graph.System, "backend_loc"), (instruction.Instruction, "family"),
              (instruction.Instruction, "values")}  # origin
 _LAST: dict[type, str] = {  # few have it: left out if there is none

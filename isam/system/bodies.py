@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 
 from isam.classes import dataclass
@@ -226,7 +227,8 @@ def respelt(kernel: Kernel, name: str, types: dict[str, str], to: Relocate) -> K
                     for b in kernel.buffers)  # fmt: skip
     body = tuple([_item(i, to) for i in kernel.body])
     return Kernel(name, kernel.syms, buffers, body, kernel.permits, kernel.params, to(kernel.loc),
-                  None if types else kernel.template)  # fmt: skip
+                  None if types else kernel.template,
+                  tuple(replace(d, loc=to(d.loc)) for d in kernel.faults))  # fmt: skip
 
 
 def _item(i: Item, to: Relocate) -> Item:

@@ -43,6 +43,18 @@ SCAN = parse("""kernel scan(T, N)
       h[j] = a[t, j] * h[j] + x[t, j]
       ys[t, j] = h[j]
 """)
+SMALL = parse("""kernel small(T, B, D, H)
+  in    x: f32[T, B, D]
+  const w: f32[D, H]
+  inout h: f32[B, H]
+  loop t < T
+    forall b < B, j < H
+      f[b, j] = 0
+    forall b < B, j < H, k < D
+      f[b, j] += x[t, b, k] * w[k, j]
+    forall b < B, j < H
+      h[b, j] = 0.5 * h[b, j] + f[b, j]
+""")
 GRU = parse((Path(__file__).parents[2] / "benchmarks" / "gru" / "gru.isam").read_text())
 CELLS = {n: (CASES[n].load(), {"B": 3, "X": 20, "H": 20}) for n in ("rnn", "lstm", "gru")}
 KERNELS = {"scan": (SCAN, {"N": 20}), **CELLS}
@@ -88,6 +100,16 @@ def test_one_schedule_for_every_number_of_steps(name: str, machine: str) -> None
     job = function(kernel, machine, **sizes).job
     for steps in (0, 1, 2, 3):
         judge(kernel, sizes, job, seed=steps, run_time={"T": steps})
+
+
+@pytest.mark.parametrize("machine", ["host", "host-avx512"])
+@pytest.mark.parametrize("sizes", [(1, 1, 1), (1, 9, 1), (3, 2, 1), (2, 2, 2), (2, 3, 9)], ids=str)
+def test_sums_for_a_part_of_the_steps_of_small_units(machine: str, sizes: tuple[int, ...]) -> None:
+    """With one unit vectors go along the steps of a part, which the counter of parts moves."""
+    known = dict(zip("BDH", sizes, strict=True))
+    job = function(SMALL, machine, **known).job
+    for steps in (0, 1, 3, 17, 40, 64, 65):
+        judge(SMALL, known, job, seed=steps, run_time={"T": steps})
 
 
 def test_streams_apart_compute_the_same_for_no_step_and_for_two() -> None:

@@ -17,7 +17,8 @@ PATHS = """kernel paths(N)
   inout d: f32[N, N]
   loop k < N
     forall i < N, j < N
-      d[i, j] min= d[i, k] + d[k, j]
+      s[i, j] = d[i, k] + d[k, j]
+      d[i, j] min= s[i, j]
 """
 COPIED = """kernel copied(N)
   inout d: f32[N, N]

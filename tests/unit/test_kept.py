@@ -182,6 +182,16 @@ def test_what_is_not_known_by_its_text_is_not_kept(tmp_path, compiled):
     assert not list(tmp_path.iterdir())
 
 
+def test_a_kernel_that_is_refused_is_not_found_as_what_it_prints(tmp_path):
+    """Parts that read old values are a kernel of their own, with the same text."""
+    refused = isam.parse("kernel k(N)\n  in b: f32[N]\n  inout y: f32[N + 1]\n  forall i < N\n"
+                         "    y[i + 1] = 0.5 * y[i] + b[i]\n")  # fmt: skip
+    for _ in range(2):
+        isam.compile(isam.parse(str(refused)), sizes={"N": 8}, cache=tmp_path)
+        with pytest.raises(isam.IsamError, match="V433"):
+            isam.compile(refused, sizes={"N": 8}, cache=tmp_path)
+
+
 def test_a_constant_is_part_of_the_kernel(tmp_path):
     k = isam.parse(TEXT.replace("(N)", "(N, c=2)").replace("2 * ", "c * "))
     for c in (2, 3, 2):

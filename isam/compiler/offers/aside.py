@@ -1,7 +1,8 @@
 """What a block reads of a buffer that it goes on to overwrite, set aside first.
 
-Each element of ``d[i, j] min= d[i, k] + d[k, j]`` needs a row and a column as they were: all sums are made, and kept,
-before the first element is written. With copies of that row and that column each element is written at once.
+Each element of ``s[i, j] = d[i, k] + d[k, j]`` and then ``d[i, j] min= s[i, j]`` needs a row and a column as they were:
+all sums are made, and kept, before the first element is written. With copies of that row and that column each element
+is written at once.
 """
 
 from __future__ import annotations

@@ -141,8 +141,9 @@ def digits(main: Nest, row: Affine, axis: str) -> list[str]:
 
 
 def counted(main: Nest, row: Affine) -> list[str]:
-    """The axes, innermost first, that count a dimension element by element; empty where they do not."""
-    terms, size, out = sorted((c, a) for a, c in row.terms), 1, []
+    """The axes, innermost first, that count a dimension element by element, from where recurrent loops around the nest
+    have come to; empty where they do not."""
+    terms, size, out = sorted((c, a) for a, c in row.terms if a in main.extents), 1, []
     for c, a in terms:
         if c != size:
             return []

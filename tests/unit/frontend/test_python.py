@@ -154,6 +154,23 @@ def test_faults_of_meaning_point_into_the_function():
     assert "did you mean 'x'" in str(e.value)
 
 
+def test_statements_of_several_operations_are_judged_as_they_are_written():
+    """In a function and in calls as in a text: what another point writes may not be read."""
+    @kernel
+    def shifted(b: "f32[N]", y: "inout f32[N + 1]"):
+        for i in forall(N):
+            y[i + 1] = 0.5 * y[i] + b[i]
+
+    built = Builder("summed", "N")
+    x, h = built.input("x", "f32", "N"), built.inout("h", "f32", "N")
+    with built.forall(i="N", j="N") as (i, j):
+        h[j] += x[i] * h[i]
+    for made, read, column in ((shifted, "y[i]", 30), (built.kernel(), "h[i]", 1)):
+        (found,) = verify(made)
+        assert (found.code, found.loc.column, Path(found.loc.file).name) == ("V433", column, HERE)
+        assert f"reads {read} while" in found.message
+
+
 def test_what_is_no_function_is_refused():
     for thing in (print, 3, lambda x: x, type):
         with pytest.raises(IsamError):

@@ -93,6 +93,65 @@ UNSOUND = {
 }
 
 
+IN_PLACE = """kernel k(N)
+  in    b: f32[N]
+  inout h: f32[N]
+  inout y: f32[2 * N + 1]
+{}"""
+READ_BY_OTHERS = {
+    "a shift in a product": ("forall i < N", "  y[i + 1] = 0.5 * y[i] + b[i]", "y[i]"),
+    "a shift behind a product": ("forall i < N", "  y[i + 1] = 0.5 * b[i] + y[i]", "y[i]"),
+    "a shift that is read twice": ("forall i < N", "  y[i + 1] = y[i] * y[i] + b[i]", "y[i]", "y[i]"),
+    "in a function": ("forall i < N", "  y[i + 1] = exp(tanh(y[i]))", "y[i]"),
+    "in a condition": ("forall i < N", "  y[i + 1] = select(y[i] > 0, b[i], y[i + 1])", "y[i]"),
+    "what else a choice takes": ("forall i < N", "  y[i + 1] = select(b[i] > 0, 1, y[i])", "y[i]"),
+    "a reversal": ("forall i < N", "  h[i] = h[N - 1 - i] + b[i] * 2", "h[N - 1 - i]"),
+    "one element": ("forall i < N", "  h[i] = h[i] - 2 * h[0]", "h[0]"),
+    "a sum into a factor": ("forall i < N, j < N", "  h[j] += b[i] * h[i]", "h[i]"),
+    "a sum into a factor of its own": ("forall i < N, j < N", "  h[j] += b[i] * h[j]", "h[j]"),
+    "a maximum of sums": ("forall i < N, j < N", "  h[j] max= h[i] + b[i]", "h[i]"),
+    "a step of a loop": ("loop t < N", "  forall i < N where i >= 1\n      h[i] = 0.5 * h[i - 1] + b[t]", "h[i - 1]"),
+}
+READ_BY_ITSELF = {
+    "the same element": ("forall i < N", "  h[i] = 0.5 * h[i] + b[i]"),
+    "the same element of a sum": ("forall i < N", "  h[i] += 0.5 * h[i] + b[i]"),
+    "the same element in a choice": ("forall i < N", "  h[i] = select(h[i] > b[i], h[i] * 2, h[i])"),
+    "another half": ("forall i < N", "  y[i] = 0.5 * y[i + N] + b[i]"),
+    "another domain": ("forall i < N where i >= 1", "  h[i] = h[i] - 2 * h[0]"),
+    "even by odd ones": ("forall i < N", "  y[2 * i] = 0.5 * y[2 * i + 1] + b[i]"),
+    "a step before": ("loop t < N", "  y[t + 1] = 0.5 * y[t] + b[t]"),
+    "statements of their own": ("forall i < N", "  t[i] = y[i] * 0.5\n    y[i + 1] = t[i] + b[i]"),
+}
+
+
+@pytest.mark.parametrize("name", READ_BY_OTHERS)
+def test_a_statement_of_several_operations_is_judged_as_it_is_written(name):
+    block, statement, *reads = READ_BY_OTHERS[name]
+    text = IN_PLACE.format(f"  {block}\n  {statement}\n")
+    found, lines = verify(kernel := parse(text)), text.split("\n")
+    assert [d.code for d in found] == ["V433"] * len(reads)
+    assert all(lines[d.loc.line - 1][d.loc.column - 1 :].startswith(x) for d, x in zip(found, reads, strict=True))
+    assert all("another of its points writes" in d.message and "'loop'" in d.hint for d in found)
+    assert len(verify(kernel.with_sizes({"N": 5}))) == len(reads)
+
+
+def test_what_is_read_by_a_statement_of_its_own_are_old_values():
+    """The three-operand form says so; it is another kernel than what is refused."""
+    kernel = parse(IN_PLACE.format("  forall i < N\n    y[i + 1] = 0.5 * y[i] + b[i]\n"))
+    printed = parse(str(kernel))
+    assert verify(printed) == []
+    assert kernel.statements == printed.statements
+    assert kernel != printed
+
+
+@pytest.mark.parametrize("name", READ_BY_ITSELF)
+def test_what_no_other_point_writes_may_be_read_in_any_operation(name):
+    block, *statements = READ_BY_ITSELF[name]
+    kernel = parse(IN_PLACE.format(f"  {block}\n  {statements[0]}\n"))
+    assert verify(kernel) == []
+    assert parse(str(kernel)) == kernel
+
+
 @pytest.mark.parametrize("name", UNSOUND)
 def test_unsound_kernels_are_refused(name):
     code, text = UNSOUND[name]

@@ -61,6 +61,32 @@ GATES = """kernel gates(T, B, H)
 """
 
 
+STEPWISE = """kernel stepwise(P, D)
+  in    x: f32[{rows}, D]
+  {role} w: f32[{rows}, D]
+  in    v: f32[P, D]
+  out   y: f32[P, 32]
+  loop p < P
+    forall i < 32
+      y[p, i] = 0
+    forall i < 32, k < D
+      {sum}
+"""
+ROWS = [("32 * P", "32 * p + i"), ("P + 32", "p + i"), ("8 * P + 32", "8 * p + i"), ("32 * P + 5", "32 * p + i + 5"),
+        ("64 * P", "64 * p + 2 * i")]  # fmt: skip
+
+
+@pytest.mark.parametrize(("rows", "row"), ROWS)
+@pytest.mark.parametrize(("operand", "role"), [("x", "in"), ("w", "in"), ("w", "const")])
+def test_rows_that_a_recurrent_loop_moves_are_packed_from_where_it_is(operand, role, rows, row):
+    """The loop's counter is no axis of the nest: it says where the rows of a step begin, not how they are counted."""
+    text = STEPWISE.format(rows=rows, role=role, sum=f"y[p, i] += {operand}[{row}, k] * v[p, k]")
+    made = scheduled(text, {"P": 4, "D": 5})
+    panels = {s.name: s.bytes for s in made.workspace if s.name.startswith(f"{operand}.")}
+    apart = row == "64 * p + 2 * i"  # every other row
+    assert role == "const" or panels == ({} if apart else {f"{operand}.0": 32 * 5 * 4})
+
+
 def main_nest(sizes: dict[str, int], text: str = GATES) -> Nest:
     system = simulated("host-avx512")
     job = run_stages(new_job(parse_kernel(text), system, sizes, None, check=False), "cover")
