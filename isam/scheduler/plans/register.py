@@ -421,6 +421,6 @@ def in_flight(main: Nest, tiles: Mapping[str, int], system: System) -> int:
 
 
 def steps(calls: int) -> int:
-    """Steps of a reduction that are unrolled: enough calls to hide the loop around a block of so many. Each step more is
-    scheduled, proved and emitted, too."""
+    """Steps of a reduction that are unrolled: enough calls to hide the loop around a block of so many, and no more, as
+    each is scheduled, proved and emitted."""
     return 4 if calls < 16 else 2 if calls < 24 else 1
