@@ -29,10 +29,11 @@ def product(left: str, right: str, role: str = "const") -> Kernel:
 """)
 
 
-@pytest.mark.parametrize("role", ["in", "const"])
 @pytest.mark.parametrize("narrow", ["bf16", "f16", "i8"])
-@pytest.mark.parametrize("on", MACHINES)
-def test_a_narrow_matrix_is_read_as_it_is(on: str, narrow: str, role: str) -> None:
+@pytest.mark.parametrize(
+    ("on", "role"), [(m, r) for m in MACHINES for r in ("in", "const") if (m, r) != ("host-avx2", "const")]
+)  # there constants are widened once
+def test_a_narrow_matrix_is_read_as_it_is(on: str, role: str, narrow: str) -> None:
     cover = compiled(product("f32", narrow, role), {"M": 8, "N": 96, "K": 64}, simulated(on)).cover
     assert cover is not None
     assert f"fma_sv_f32_{narrow}" in {m.instruction.name for m in cover.mappings}

@@ -6,12 +6,15 @@ needs an axis cut first, and a factor laid out in groups; whether that pays, sch
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from isam.ir.dtype import size_of
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import Access, Kernel
+from isam.ir.mapping import Mapping as Mapped
 from isam.mapper.filters import present
 from isam.mapper.pricing import Pricing
 
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
 TIMES = 10.0  # so many times the points for the price of a call are looked for
 TRIED = 2  # instructions
 WIDER = 2  # times the lanes in parts that sums across them are made in: neighbours that go into a group stay together
+NOTHING: Mapping[str, str] = MappingProxyType({})
 LARGE = 1 / 8  # of the points of the largest sum: others that are to be taken more quickly, too
 
 
@@ -35,8 +39,8 @@ def quicker(of: Subject) -> Iterator[Steps]:
     trips = Pricing(kernel).trips
     points = {n: trips[n] * prod(max(1, a.extent.const) for a in kernel.statements[n].domain.axes) for _, n in sums}
     large = LARGE * max(points.values(), default=0)
-    able = [(n, m.statements, found) for m, n in sorted(sums, key=lambda pair: -points[pair[1]])
-            if points[n] >= large and (found := _quick(m.instruction, of.offered, kernel))]  # fmt: skip
+    able = [(n, widened_ahead(kernel, m)[0], found) for m, n in sorted(sums, key=lambda pair: -points[pair[1]])
+            if points[n] >= large and (found := _quick(m, of.offered, kernel))]  # fmt: skip
     if not able:
         return
     from isam.compiler.offers.partial import in_lanes
@@ -51,14 +55,31 @@ def quicker(of: Subject) -> Iterator[Steps]:
             break
 
 
-def _quick(instruction: Instruction, offered: Sequence[Instruction], kernel: Kernel) -> list[Instruction]:
+def _quick(mapping: Mapped, offered: Sequence[Instruction], kernel: Kernel) -> list[Instruction]:
     """The instructions that may do the same sum far more quickly, the quickest first."""
-    own = work(instruction)
+    own = work(mapping.instruction)
     if own < 1.0:  # a scalar: what vectors could not take, fits nothing larger
         return []
-    types = _types(instruction)
+    types = _types(mapping.instruction, widened_ahead(kernel, mapping)[1])
     able = [i for i in present(offered, kernel) if work(i) >= TIMES * own and _types(i) == types]
     return sorted(able, key=work, reverse=True)[:TRIED]
+
+
+def widened_ahead(kernel: Kernel, mapping: Mapped) -> tuple[tuple[int, ...], dict[str, str]]:
+    """The statements of a sum with those that do nothing but widen an operand for it, which another instruction may do
+    by itself; of these operands the types before."""
+    region, before = set(mapping.statements), dict[str, str]()
+    for o in mapping.operands:
+        made = kernel.writers.get(o.buffer, ()) if o.buffer and kernel.buffer(o.buffer).role == "temp" else ()
+        alone = len(made) == 1 and region.issuperset(kernel.readers.get(o.buffer, ()))
+        s = kernel.statements[made[0]] if alone else None
+        if s is None or s.op != "cast" or s.accumulate or made[0] in region:
+            continue
+        narrow = kernel.buffer(s.reads[0].buffer).dtype
+        if size_of(narrow) < size_of(kernel.buffer(o.buffer).dtype):
+            region.add(made[0])
+            before[o.operand] = narrow
+    return tuple(sorted(region)), before
 
 
 def onto(way: Way, able: Sequence[Instruction], statement: int, region: Sequence[int], part: bool) -> bool:
@@ -126,5 +147,6 @@ def work(i: Instruction) -> float:
     return 0.0 if i.sum is None else i.sum.work
 
 
-def _types(i: Instruction) -> list[tuple[str, str]]:
-    return sorted((b.role, b.dtype) for b in i.body.arguments)
+def _types(i: Instruction, before: Mapping[str, str] = NOTHING) -> list[tuple[str, str]]:
+    """Roles and types of its operands; of some those ``before`` they were widened."""
+    return sorted((b.role, before.get(b.name, b.dtype)) for b in i.body.arguments)

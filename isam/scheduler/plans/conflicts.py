@@ -17,8 +17,9 @@ from isam.scheduler.plan import Group
 from isam.scheduler.plans.cache import outer_blocks, slowed, streamed
 from isam.scheduler.plans.register import RegisterBlock, axes_of, operand_memories, steps
 from isam.scheduler.plans.request import Request
-from isam.scheduler.plans.sets import crowd, fullest, values_of
+from isam.scheduler.plans.sets import crowd, fullest
 from isam.scheduler.plans.traffic import call_rate, reads, vector_axes, volume
+from isam.scheduler.plans.windows import window_alone
 from isam.system.hierarchy import HIDDEN, SHARE, levels, near_cache, slow
 
 MISS = 8.0  # relative cycles for a line of results that has to be fetched
@@ -159,7 +160,7 @@ def overlaps(main: Nest, block: RegisterBlock) -> int:
     """Registers for results, for what consecutive steps of a sum share of a window, and one for each other operand."""
     inner = next((a for a in reversed(main.axes) if a in main.reduced), None)
     total = block.calls
-    again = steps(total) - 1 if inner not in main.mapped else 0
+    again = steps(main, total) - 1 if inner not in main.mapped else 0
     live = 1
     for u in main.uses:
         shared = [block.of(a) for r in u.index if inner in r.names and len(r.names) > 1 for a in r.names if a != inner]
@@ -187,16 +188,6 @@ def conflicts(main: Nest, block: RegisterBlock, lines: int) -> float:
         elif by_element(main, u):
             cost += over * prod(block.of(a) for a in axes_of(u) - summed) / block.calls
     return cost
-
-
-def window_alone(main: Nest, use: Use) -> bool:
-    """Whether a sum goes over nothing but windows of what is read, which those beside each other share parts of."""
-    shared = set[str]()
-    for row in use.index:
-        inside = [(abs(c), main.length(a)) for a, c in row.terms if a in main.extents]
-        if values_of(inside)[0] < prod(n for _, n in inside):
-            shared.update(row.names)
-    return all(a in shared for a in main.reduced if main.length(a) > 1)
 
 
 def lines_together(main: Nest, use: Use, width: Mapping[str, int]) -> int:

@@ -18,6 +18,7 @@ from isam.schedule.literals import is_literal
 from isam.scheduler.edges import quickest
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plan import Group
+from isam.scheduler.plans.windows import window_alone, windowed
 from isam.scheduler.trim import segments
 from isam.system.graph import COUNTED, System
 
@@ -129,8 +130,11 @@ class Room:
 
 def load_time(nest: Nest, use: Use, system: System) -> float:
     """How many times as long as a call it takes to bring a tile of an operand from home next to the unit; ``USUAL``
-    where another memory lies between, where no cache does, and where calls take no time to compare with."""
+    where another memory lies between, where no cache does, where calls take no time to compare with, and for windows,
+    which share what they read."""
     if not system.caches or not nest.cycles or not use.homes or use.homes[0] == system.home:
+        return USUAL
+    if use.reads and not use.writes and window_alone(nest, use):
         return USUAL
     edge = quickest(system, system.home, use.homes[0], use.dtype)
     if edge is None:
@@ -420,7 +424,7 @@ def in_flight(main: Nest, tiles: Mapping[str, int], system: System) -> int:
     return 1
 
 
-def steps(calls: int) -> int:
+def steps(nest: Nest, calls: int) -> int:
     """Steps of a reduction that are unrolled: enough calls to hide the loop around a block of so many, and no more, as
-    each is scheduled, proved and emitted."""
-    return 4 if calls < 16 else 2 if calls < 24 else 1
+    each is scheduled, proved and emitted; of windows two also in large blocks, as they share what they read."""
+    return 4 if calls < 16 else 2 if calls < (32 if windowed(nest) else 24) else 1

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from benchmarks.kernels import sources
 from isam.ir.text import parse_kernel
 from isam.scheduler.nests import Nest, nests_of
 from isam.scheduler.plan import Group
-from isam.scheduler.plans.register import FULL, USUAL, BlockCosts, Room, blocks, passing
+from isam.scheduler.plans.register import FULL, USUAL, BlockCosts, Room, blocks, passing, steps
+from isam.scheduler.plans.windows import windowed
 from isam.scheduler.trim import segments
 from isam.system.graph import System
 from tests.pipeline import compiled, simulated
@@ -87,6 +89,20 @@ def test_no_iteration_has_more_steps_than_hide_its_loop(m: int, n: int) -> None:
     calls = int(widths.get("i", 1)) * int(widths["j"]) // 16
     assert int(widths["k"]) == (1 if calls >= 24 else 2 if calls >= 16 else 4)
     assert calls * int(widths["k"]) >= 16
+
+
+def test_windows_share_what_two_steps_read() -> None:
+    """So that blocks of theirs have two steps in an iteration, and their loads count half."""
+    job = compiled(sources()["depthwise"], {"H": 28, "W": 28, "C": 64, "R": 3, "S": 3}, simulated("host-avx512"))
+    assert job.cover is not None
+    nest = next(x for x in nests_of(job.cover, job.system) if x.reduced)
+    assert windowed(nest)
+    assert steps(nest, 28) == 2
+    x = next(n for n, u in enumerate(nest.uses) if u.buffer == "X")
+    assert Room(nest, job.system).loads[x] == USUAL
+    product, _ = product_nest(64, 64, 64, "host-avx512")
+    assert not windowed(product)
+    assert steps(product, 28) == 1
 
 
 def test_tiles_that_no_cache_sends_count_as_usual() -> None:
