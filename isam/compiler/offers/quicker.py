@@ -70,10 +70,13 @@ def widened_ahead(kernel: Kernel, mapping: Mapped) -> tuple[tuple[int, ...], dic
     by itself; of these operands the types before."""
     region, before = set(mapping.statements), dict[str, str]()
     for o in mapping.operands:
-        made = kernel.writers.get(o.buffer, ()) if o.buffer and kernel.buffer(o.buffer).role == "temp" else ()
-        alone = len(made) == 1 and region.issuperset(kernel.readers.get(o.buffer, ()))
-        s = kernel.statements[made[0]] if alone else None
-        if s is None or s.op != "cast" or s.accumulate or made[0] in region:
+        if not o.buffer or kernel.buffer(o.buffer).role != "temp":
+            continue
+        made = kernel.writers.get(o.buffer, ())
+        if len(made) != 1 or made[0] in region or not region.issuperset(kernel.readers.get(o.buffer, ())):
+            continue
+        s = kernel.statements[made[0]]
+        if s.op != "cast" or s.accumulate:
             continue
         narrow = kernel.buffer(s.reads[0].buffer).dtype
         if size_of(narrow) < size_of(kernel.buffer(o.buffer).dtype):
