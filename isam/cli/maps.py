@@ -40,8 +40,8 @@ READING: dict[str, tuple[Part, ...]] = {
         ("From a cover to a schedule", "build setting passes nests call_size parts plan infeasible levers"),
         ("Which nests share loops", "grouping shared_loops agree interleaved in_rows"),
         ("Plans (`plans/`)",
-         "plans/ plans/single plans/divided plans/register plans/rotation plans/conflicts plans/sets plans/cache "
-         "plans/traffic plans/pack plans/fed plans/kept plans/lines plans/request plans/known"),
+         "plans/ plans/single plans/divided plans/register plans/rotation plans/conflicts plans/sets plans/windows "
+         "plans/cache plans/traffic plans/pack plans/fed plans/kept plans/lines plans/request plans/known"),
         ("Plans where a memory lies on the way (`plans/`)",
          "plans/staged plans/within plans/hierarchy plans/resident plans/boxes plans/begins plans/dealing "
          "plans/shared_home plans/estimate"),

@@ -34,12 +34,14 @@ def reorders(i: Instruction) -> bool:
 
 
 def bound(i: Instruction, kernel, arrays: dict[str, np.ndarray], want: np.ndarray) -> np.ndarray:
-    """How far a product or a sum of up to 16 terms may be off: 20 roundings of the sum of magnitudes."""
+    """How far a product or a sum of up to 16 terms may be off: 20 roundings of the sum of magnitudes. A product that is
+    rounded where it is denormal is off by up to the smallest of them, times what it is then multiplied by."""
     dtype = next(b.dtype for b in kernel.arguments if b.role == "inout")
     unit = {"f64": 2.0**-52, "f32": 2.0**-23, "f16": 2.0**-10, "bf16": 2.0**-7}[dtype]
     sizes = [np.abs(a.astype(np.float64)) for a in arrays.values()]
     if i.name.startswith("sum_mul"):
-        return 20 * unit * np.abs(want) + 1e-300
+        smallest = {"f64": 5e-324, "f32": 2.0**-149, "f16": 2.0**-24, "bf16": 2.0**-133}[dtype]
+        return 20 * (unit * np.abs(want) + smallest * np.prod([np.maximum(a, 1).prod() for a in sizes]))
     terms = sizes[0] if len(sizes) == 2 else sizes[0] * sizes[1]
     total = terms.sum() if want.ndim == 0 else terms.sum(-1) if terms.ndim > want.ndim else terms
     return 20 * unit * (total + sizes[-1])
