@@ -160,7 +160,7 @@ def overlaps(main: Nest, block: RegisterBlock) -> int:
     """Registers for results, for what consecutive steps of a sum share of a window, and one for each other operand."""
     inner = next((a for a in reversed(main.axes) if a in main.reduced), None)
     total = block.calls
-    again = steps(main, total) - 1 if inner not in main.mapped else 0
+    again = steps(total) - 1 if inner not in main.mapped else 0
     live = 1
     for u in main.uses:
         shared = [block.of(a) for r in u.index if inner in r.names and len(r.names) > 1 for a in r.names if a != inner]

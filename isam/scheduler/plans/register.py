@@ -18,7 +18,7 @@ from isam.schedule.literals import is_literal
 from isam.scheduler.edges import quickest
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plan import Group
-from isam.scheduler.plans.windows import window_alone, windowed
+from isam.scheduler.plans.windows import window_alone
 from isam.scheduler.trim import segments
 from isam.system.graph import COUNTED, System
 
@@ -424,7 +424,7 @@ def in_flight(main: Nest, tiles: Mapping[str, int], system: System) -> int:
     return 1
 
 
-def steps(nest: Nest, calls: int) -> int:
-    """Steps of a reduction that are unrolled: enough calls to hide the loop around a block of so many, and no more, as
-    each is scheduled, proved and emitted; of windows two also in large blocks, as they share what they read."""
-    return 4 if calls < 16 else 2 if calls < (32 if windowed(nest) else 24) else 1
+def steps(calls: int) -> int:
+    """Steps of a reduction that are unrolled: enough calls to hide the loop around a block of so many, and two of large
+    blocks: of many rows that fall on few sets of a cache two elements are taken while their lines are there."""
+    return 4 if calls < 16 else 2 if calls < 32 else 1

@@ -142,7 +142,7 @@ def alongside(
         if product(n, main) and (best := completed(n, system, given, passing(group, n, system))) is not None:
             inner = [] if n.reduced[-1] in n.mapped else [n.reduced[-1]]
             chosen |= {a: n.unit(a) * best.of(a) for a in n.axes if a not in given and a not in chosen}
-            chosen |= {a: n.unit(a) * steps(n, best.calls) for a in inner if a not in given and a not in chosen}
+            chosen |= {a: n.unit(a) * steps(best.calls) for a in inner if a not in given and a not in chosen}
     order: list[tuple[str, int]] = []
     for i, n in enumerate(group.nests):
         block = {a: main.unit(a) * per.get(a, 1) for a in main.axes} | few.get(i, {})
@@ -175,7 +175,7 @@ def blocked(request: Request, block: RegisterBlock) -> Plan:
             apart = all(system.memories[h].kind == MANAGED for u in main.uses for h in u.homes[:1])
             several = in_flight(main, dict(block.tiles), system) if apart else 1
         else:
-            several = max(steps(main, block.calls), columns(main, inner, bindable))
+            several = max(steps(block.calls), columns(main, inner, bindable))
         order.append((inner, unit[inner] * several))
     per = dict(block.tiles)
     rows = rows_apart(group, main, width, system)

@@ -281,6 +281,4 @@ def _reduction(
 
 def _several(main: Nest, tiles: dict[str, int], system: System) -> int:
     """Steps of a reduction in an iteration of its innermost loop."""
-    if main.reduced[-1] in main.mapped:
-        return in_flight(main, tiles, system)
-    return steps(main, prod(tiles.values()))
+    return in_flight(main, tiles, system) if main.reduced[-1] in main.mapped else steps(prod(tiles.values()))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from math import prod
 
-from isam.once import once
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plans.sets import values_of
 
@@ -17,9 +16,3 @@ def window_alone(main: Nest, use: Use) -> bool:
         if values_of(inside)[0] < prod(n for _, n in inside):
             shared.update(row.names)
     return all(a in shared for a in main.reduced if main.length(a) > 1)
-
-
-@once
-def windowed(main: Nest) -> bool:
-    """Whether a nest has such a sum."""
-    return any(window_alone(main, u) for u in main.uses if u.reads and not u.writes)
