@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 TIMES = 10.0  # so many times the points for the price of a call are looked for
 TRIED = 2  # instructions
 WIDER = 2  # times the lanes in parts that sums across them are made in: neighbours that go into a group stay together
-NOTHING: Mapping[str, str] = MappingProxyType({})
 LARGE = 1 / 8  # of the points of the largest sum: others that are to be taken more quickly, too
 
 
@@ -39,8 +38,11 @@ def quicker(of: Subject) -> Iterator[Steps]:
     trips = Pricing(kernel).trips
     points = {n: trips[n] * prod(max(1, a.extent.const) for a in kernel.statements[n].domain.axes) for _, n in sums}
     large = LARGE * max(points.values(), default=0)
-    able = [(n, widened_ahead(kernel, m)[0], found) for m, n in sorted(sums, key=lambda pair: -points[pair[1]])
-            if points[n] >= large and (found := _quick(m, of.offered, kernel))]  # fmt: skip
+    able = list[tuple[int, tuple[int, ...], list[Instruction]]]()
+    for m, n in sorted((pair for pair in sums if points[pair[1]] >= large), key=lambda pair: -points[pair[1]]):
+        region, before = widened_ahead(kernel, m)
+        if found := _quick(m.instruction, before, of.offered, kernel):
+            able.append((n, region, found))
     if not able:
         return
     from isam.compiler.offers.partial import in_lanes
@@ -55,12 +57,14 @@ def quicker(of: Subject) -> Iterator[Steps]:
             break
 
 
-def _quick(mapping: Mapped, offered: Sequence[Instruction], kernel: Kernel) -> list[Instruction]:
-    """The instructions that may do the same sum far more quickly, the quickest first."""
-    own = work(mapping.instruction)
+def _quick(instruction: Instruction, before: Mapping[str, str], offered: Sequence[Instruction],
+           kernel: Kernel) -> list[Instruction]:  # fmt: skip
+    """The instructions that may do the same sum far more quickly, the quickest first; ``before``: what types operands
+    were widened from."""
+    own = work(instruction)
     if own < 1.0:  # a scalar: what vectors could not take, fits nothing larger
         return []
-    types = _types(mapping.instruction, widened_ahead(kernel, mapping)[1])
+    types = _types(instruction, before)
     able = [i for i in present(offered, kernel) if work(i) >= TIMES * own and _types(i) == types]
     return sorted(able, key=work, reverse=True)[:TRIED]
 
@@ -68,20 +72,20 @@ def _quick(mapping: Mapped, offered: Sequence[Instruction], kernel: Kernel) -> l
 def widened_ahead(kernel: Kernel, mapping: Mapped) -> tuple[tuple[int, ...], dict[str, str]]:
     """The statements of a sum with those that do nothing but widen an operand for it, which another instruction may do
     by itself; of these operands the types before."""
+    from isam.transforms.edit import made_by
+
     region, before = set(mapping.statements), dict[str, str]()
-    for o in mapping.operands:
-        if not o.buffer or kernel.buffer(o.buffer).role != "temp":
-            continue
-        made = kernel.writers.get(o.buffer, ())
-        if len(made) != 1 or made[0] in region or not region.issuperset(kernel.readers.get(o.buffer, ())):
-            continue
-        s = kernel.statements[made[0]]
-        if s.op != "cast" or s.accumulate:
-            continue
-        narrow = kernel.buffer(s.reads[0].buffer).dtype
-        if size_of(narrow) < size_of(kernel.buffer(o.buffer).dtype):
-            region.add(made[0])
-            before[o.operand] = narrow
+    operands = {o.buffer: o.operand for o in mapping.operands if o.buffer}
+    for j in mapping.statements:
+        for x in kernel.statements[j].reads:
+            at = made_by(kernel, j, x)
+            s = kernel.statements[at[0]] if at and x.buffer in operands and at[0] not in mapping.statements else None
+            if s is None or s.op != "cast" or not region.issuperset(kernel.readers[x.buffer]):
+                continue
+            narrow = kernel.buffer(s.reads[0].buffer).dtype
+            if size_of(narrow) < size_of(kernel.buffer(x.buffer).dtype):
+                region.add(at[0])
+                before[operands[x.buffer]] = narrow
     return tuple(sorted(region)), before
 
 
@@ -150,6 +154,6 @@ def work(i: Instruction) -> float:
     return 0.0 if i.sum is None else i.sum.work
 
 
-def _types(i: Instruction, before: Mapping[str, str] = NOTHING) -> list[tuple[str, str]]:
+def _types(i: Instruction, before: Mapping[str, str] = MappingProxyType({})) -> list[tuple[str, str]]:
     """Roles and types of its operands; of some those ``before`` they were widened."""
     return sorted((b.role, before.get(b.name, b.dtype)) for b in i.body.arguments)

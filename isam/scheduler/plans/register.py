@@ -134,7 +134,7 @@ def load_time(nest: Nest, use: Use, system: System) -> float:
     which share what they read."""
     if not system.caches or not nest.cycles or not use.homes or use.homes[0] == system.home:
         return USUAL
-    if use.reads and not use.writes and window_alone(nest, use):
+    if window_alone(nest, use):
         return USUAL
     edge = quickest(system, system.home, use.homes[0], use.dtype)
     if edge is None:

@@ -80,8 +80,7 @@ def test_loads_count_by_what_they_take_beside_calls(on: str, share: float) -> No
 
 
 def test_of_many_rows_two_elements_are_taken_while_their_lines_are_there() -> None:
-    """Of 14 rows 2048 bytes apart, for two vectors of columns: with one at a time a convolution of 28 x 28 x 512 to 256
-    took 1.2 times as long."""
+    """Of 14 rows 2048 bytes apart, whose lines fall on two sets of the nearest cache, for two vectors of columns."""
     job = compiled(parse_kernel(PRODUCT), {"M": 14, "N": 32, "K": 512}, simulated("host-avx512"))
     assert job.schedule is not None
     assert any(d.label.startswith("[i:14 j:32 k:2]") for d in job.schedule.trace.decisions if d.point == "tile")
