@@ -24,6 +24,16 @@ SAMPLES: tuple[Gemm | Convolution, ...] = (
     RESNET50[3], RESNET50[18],
 )  # fmt: skip
 
+WARM = {"of f32": 0.15, "of f32, ragged": 0.25, "of bf16 or bytes": 0.5}  # seconds asked for in a warm process
+
+
+def compiled_as(shape: Gemm | Convolution) -> str:
+    """Which of ``WARM`` is for it: by its elements, and by whether registers divide its sizes."""
+    if shape.kind != "f32":
+        return "of bf16 or bytes"
+    return "of f32, ragged" if shape.ragged else "of f32"
+
+
 CHILD = """
 import time
 begin = time.monotonic()

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from statistics import geometric_mean
 from typing import Any
 
+from .compiling import WARM, compiled_as
 from .measure import BEST, ratio_to
 from .peers import printed
 from .shapes import GROUPS, LARGE, Case
@@ -152,12 +153,9 @@ def _cases(results: dict[str, Any]) -> list[Target]:
 
 def _compilations(results: dict[str, Any]) -> Times:
     """The slowest of a warm process: products and convolutions of f32, by whether registers divide them; the others."""
-    ragged = {s.name: s.ragged for shapes in GROUPS.values() for s in shapes if not isinstance(s, Case)}
+    kinds = {s.name: compiled_as(s) for shapes in GROUPS.values() for s in shapes if not isinstance(s, Case)}
     taken: dict[str, list[float]] = {}
-    for row in (r for g in GROUPS for r in results.get(g, []) if r["name"] in ragged):
-        even = "of f32, ragged" if ragged[row["name"]] else "of f32"
-        kind = "of bf16 or bytes" if row["name"].endswith(("bf16", "int8", "i8")) else even
-        taken.setdefault(kind, []).append(row["compile"]["total"])
-    wanted = {"of f32": 0.15, "of f32, ragged": 0.25, "of bf16 or bytes": 0.5}
+    for row in (r for g in GROUPS for r in results.get(g, []) if r["name"] in kinds):
+        taken.setdefault(kinds[row["name"]], []).append(row["compile"]["total"])
     return [(f"slowest compilation of a product or a convolution {kind}, seconds", max(taken[kind]), want)
-            for kind, want in wanted.items() if kind in taken]  # fmt: skip
+            for kind, want in WARM.items() if kind in taken]  # fmt: skip
