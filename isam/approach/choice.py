@@ -1,4 +1,4 @@
-"""Every choice of the compiler goes through an Approach (APP-1); the core offers legal options and never chooses.
+"""Every choice of the compiler goes through an Approach (APP-1); the core offers legal options, and picks none of them.
 
 An Approach has one method per choice point. It receives a :class:`Choice` whose options are all legal and returns one
 of them (the object itself). It never touches state. A :class:`Trace` records every decision; replaying a trace makes

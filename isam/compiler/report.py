@@ -39,7 +39,11 @@ def report(job: Job) -> str:
     if job.ran:
         lines += ["", "schedules run beside each other (isam tune)", *(f"  {line}" for line in table(job.ran))]
     if job.system.assumed:
-        lines += ["", "costs that the description does not state (assumed)"] + [f"  {a}" for a in job.system.assumed]
+        called = job.schedule.called()
+        mine = [a for a in job.system.assumed if a.partition(":")[0] in called]
+        rest = len(job.system.assumed) - len(mine)
+        lines += ["", "costs that the description does not state (assumed)"] + [f"  {a}" for a in mine]
+        lines += [f"  {rest} of instructions that are not called"] if rest else []
     proof = "left out" if job.certificate is None else str(job.certificate).partition("\n")[0]
     lines += ["", f"proof: {proof}", "", "time"]
     lines += [f"  {1e3 * s:8.1f} ms  {n}" for n, s in job.seconds.items()]

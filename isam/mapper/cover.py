@@ -1,6 +1,7 @@
 """Which instructions carry out a kernel: every statement by exactly one of them (SEL-1 to SEL-3).
 
-Fused instructions compete with sequences; the default rule takes the fewest dynamic calls and then the fewest bytes.
+Fused instructions compete with sequences; without an opinion what takes least time by the descriptions' costs is taken
+(:mod:`isam.mapper.pricing`), and of that what moves the fewest bytes.
 Covers and mappings are choices of the Approach (APP-1), the offers are legal and sorted by price. A statement that
 nothing covers is an error with its reports, never silently dropped.
 """
@@ -183,8 +184,12 @@ def _choose_cover(
 
 
 def _label(regions: Sequence[Region], ways: Ways) -> str:
+    """The parts of a cover, each by its cheapest way and the statements: which way is taken is decided later."""
+
     def one(r: Region) -> str:
-        return f"{_options(r, ways)[0].mapping.instruction.name}({', '.join(map(str, bits(r.mask)))})"
+        some = _options(r, ways)
+        others = f"; first of {len(some)}" if len(some) > 1 else ""
+        return f"{some[0].mapping.instruction.name}({', '.join(map(str, bits(r.mask)))}{others})"
 
     return " + ".join(one(r) for r in sorted(regions, key=lambda r: r.mask & -r.mask))
 

@@ -25,6 +25,8 @@ from isam.scheduler.tiles import disjoint, mentions
 from isam.system.graph import System
 
 Located = tuple[Use, Tile, Key | None]  # an operand, what it covers, and its copy's name; None: it stays at home
+WRITTEN = 0.25  # of what an operand costs that is read: one that is only written goes home once (guessed)
+BROUGHT_HOME = 2  # the same for one that lies changed elsewhere, and has to go home and come back (guessed)
 AHEAD = 16  # calls among which one that may start with another is looked for
 Landed = tuple[Key | None, Tile, bool]  # where an output lands, and whether that copy was the only fresh one before
 
@@ -244,7 +246,7 @@ class DryRun:
         state = self.data.state
         if self._key(use, tile, memory) in state.copies:
             return 0.0, memory, 0
-        price = (1 if use.reads else 0.25) + 2 * any(state.copies[k].dirty for k in state.holding(tile))
+        price = (1 if use.reads else WRITTEN) + BROUGHT_HOME * any(state.copies[k].dirty for k in state.holding(tile))
         if self.spread is not None and tile.buffer in self.spread.homes:
             there = self.system.memories[memory]
             price += self.spread.price(tile.buffer, there, state.taken(memory) if there.cells else 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import accumulate
+from typing import NamedTuple
 
 from isam.ir.affine import Affine
 from isam.schedule.tree import Loop, Tile
@@ -15,6 +16,24 @@ from isam.scheduler.nests import Call
 from isam.scheduler.plan import Members, Plan
 from isam.scheduler.scope import Scope
 from isam.scheduler.trim import Env, Segment
+
+
+class Level(NamedTuple):
+    """A loop over blocks of an axis: its variable, and how long its blocks are at most."""
+
+    variable: str
+    block: int
+
+
+class FoldedAxis(NamedTuple):
+    """A dimension that needs room for one block of ``axis`` only. ``const``: where it begins; ``levels``: the loops
+    over its blocks, outermost first; ``size``: of the largest of the innermost."""
+
+    dim: int
+    axis: str
+    const: int
+    levels: tuple[Level, ...]
+    size: int
 
 
 class Lifetimes:
@@ -71,7 +90,7 @@ class InGroup(Lifetimes):
         self.done = 0
         self.box: dict[str, tuple[Affine, int]] = {}
         self.now: Env = {}
-        self.folds: dict[str, list[tuple[int, str, int, int, int]] | None] = {}  # per buffer, see _folds
+        self.folds: dict[str, list[FoldedAxis] | None] = {}  # per buffer, see _folds
         self.parts: dict[str, tuple[Segment, ...]] = {}  # of dealt axes, where they are parts of outer blocks
 
     @property
@@ -186,9 +205,8 @@ class InGroup(Lifetimes):
         found = self.folds[tile.buffer]
         if found is None:
             return NO_FOLD
-        out = [(d, self._origin(axis, tile.start[d] - const, block) + const, size)
-               for d, axis, const, block, size in found]  # fmt: skip
-        axes = {axis for _, axis, _, _, _ in found}
+        out = [(f.dim, self._origin(f.axis, tile.start[f.dim] - f.const, f.levels) + f.const, f.size) for f in found]
+        axes = {f.axis for f in found}
         return Fold(tuple(out), tuple(self._share(n) for n in reversed(self.dealt) if n.axis in axes))
 
     def shares(self) -> tuple[Share, ...]:
@@ -208,9 +226,9 @@ class InGroup(Lifetimes):
             loop = next(n for n in self.dealt if n.axis in axes)
             yield d, Affine.of(loop.var), size
 
-    def _folds(self, buffer: str) -> list[tuple[int, str, int, int, int]] | None:
-        """Per dimension that needs room for one block only the axis that indexes it, where it begins, the block in the
-        plan, and the largest block; None for what is not private to a group, nor to the instances."""
+    def _folds(self, buffer: str) -> list[FoldedAxis] | None:
+        """Per dimension that needs room for one block only, the innermost that all its users go through; None for what
+        is not private to a group, nor to the instances."""
         private = self.group.private.get(buffer)
         if not private or not private.issuperset(a for a, _ in self.plan.order[: self.plan.inner]):
             return None
@@ -221,28 +239,28 @@ class InGroup(Lifetimes):
         rows = next(u.index for n in self.group.nests for u in n.uses if u.buffer == buffer)
         users = self.group.users(buffer)
         between = [self.group.nests[i] for i in range(min(users), max(users) + 1)]
-        out: list[tuple[int, str, int, int, int]] = []
-        outer: set[str] = set()
-        for depth, (axis, block) in enumerate(self.plan.order):
-            if depth < self.plan.inner:
-                continue
-            if depth in self.plan.double_buffered:  # so does an iteration of two blocks
-                outer.add(axis)
-                continue
-            foreign = any(a not in private and any(a in n.extents for n in between) for a in outer)
-            if axis in private and axis not in outer and not foreign and not any(n.origin for n in between):
-                for d, row in enumerate(rows):
-                    if row.terms == ((axis, 1),):
-                        out.append((d, axis, row.const, block, self._largest(axis, block)))
-            outer.add(axis)
-        return out
+        if any(n.origin for n in between):
+            return []
+        levels, whole = dict[str, tuple[Level, ...]](), set[str]()
+        for depth, (axis, block) in enumerate(self.plan.order[self.plan.inner :], self.plan.inner):
+            only, two = self.plan.only(depth), depth in self.plan.double_buffered
+            if axis not in private or two or (only is not None and not users.issubset(only)):
+                whole.add(axis)  # an iteration needs more of it than one block
+            elif axis not in whole:
+                levels[axis] = (*levels.get(axis, ()), Level(self.plan.variable(depth), block))
+            if axis not in private and any(axis in n.extents for n in between):
+                break
+        return [FoldedAxis(d, axis, row.const, some, self._largest(axis, some)) for axis, some in levels.items()
+                for d, row in enumerate(rows) if row.terms == ((axis, 1),)]  # fmt: skip
 
-    def _largest(self, axis: str, block: int) -> int:
-        """The largest block that an axis is cut into."""
+    def _largest(self, axis: str, levels: tuple[Level, ...]) -> int:
+        """The largest of the innermost blocks that an axis is cut into."""
         if self.group.domain is not None:  # pieces of any length
-            return min(max(block, self.group.unit(axis)), self.group.length(axis))
-        lengths = [p.size for p in self._shares(axis)] or [self.group.length(axis)]
-        return max((p.size for n in lengths for p in self.plan.parts(axis, n, block)), default=1)
+            return min(max(levels[-1].block, self.group.unit(axis)), self.group.length(axis))
+        lengths = {p.size for p in self._shares(axis)} or {self.group.length(axis)}
+        for level in levels:
+            lengths = {p.size for n in lengths for p in self.plan.parts(axis, n, level.block)}
+        return max(lengths, default=1)
 
     def _shares(self, axis: str) -> tuple[Segment, ...]:
         """How an axis is dealt out; nothing where it is not."""
@@ -259,20 +277,28 @@ class InGroup(Lifetimes):
         spans = tuple((p.count * p.size, p.size) for p in shares)
         return Share(Affine.of(loop.var) - loop.lo[0].expr, at, spans)
 
-    def _origin(self, axis: str, start: Affine, block: int) -> Affine:
-        """The first element of the outermost block of the axis, of what an instance has, in which ``start`` lies."""
-        variables = self.scope.variables
+    def _origin(self, axis: str, start: Affine, levels: tuple[Level, ...]) -> Affine:
+        """The first element of the block of the axis, of what an instance has, in which ``start`` lies."""
         loop = next((n for n in self.dealt if n.axis == axis), None)
-        whole = self.box.get(axis, (Affine(), self.group.length(axis)))
-        base, length = whole if loop is None else (Affine.of(loop.var), loop.step)
-        first = f"{axis}0" if loop is None else f"{axis}1"
+        base, length = self.box.get(axis, (Affine(), self.group.length(axis)))
+        if loop is not None:
+            base, length = Affine.of(loop.var), loop.step
+        for level in levels:
+            base, length = self._block(axis, start, base, length, level)
+        return base
+
+    def _block(self, axis: str, start: Affine, base: Affine, length: int, level: Level) -> tuple[Affine, int]:
+        """Where the block begins, of those that a stretch of the axis from ``base`` on is cut into, in which ``start``
+        lies, and how long it is."""
+        variables = self.scope.variables
         while (rest := start - base).terms:
             name = next((n for n in start.names if n in variables and rest.coefficient(n)), None)
-            if name is None or name == first:
-                return base if name is None else Affine.of(name)
+            if name is None:
+                return base, length
+            if name == level.variable:
+                return Affine.of(name), variables[name].step
             start = start.substitute({name: variables[name].lo})
-        within = (start - base).const
-        for part in self.plan.parts(axis, length, block):
-            if part.start <= within < part.start + part.count * part.size:
-                return base + (within - (within - part.start) % part.size)
-        return base
+        for part in self.plan.parts(axis, length, level.block):
+            if part.start <= rest.const < part.start + part.count * part.size:
+                return base + (rest.const - (rest.const - part.start) % part.size), part.size
+        return base, length

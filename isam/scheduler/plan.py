@@ -241,6 +241,11 @@ class Plan:
             return self.parts(axis, length, block)
         return self.group.some(only).parts(axis, length, block)
 
+    def variable(self, depth: int) -> str:
+        """The variable of the loop at a depth."""
+        axis, _ = self.order[depth]
+        return f"{axis}{sum(a == axis for a, _ in self.order[:depth])}"
+
     def having(self, depth: int, members: Members) -> Members:
         """Those of some nests that have the loop at a depth."""
         (axis, _), only = self.order[depth], self.only(depth)

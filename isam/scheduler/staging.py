@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import gcd, prod
 
+from isam.caches import LINE
 from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
 from isam.ir.kernel import Statement
@@ -92,8 +93,10 @@ class Stager:
             return False
         if not self._beside(stage):
             return self._near(stage, box)
-        self._panel(stage, box)
-        return False
+        layout, _ = self._layout(stage, box)
+        in_pieces = stage.by is not None and self._separable(stage, layout, LINE)
+        self._panel(stage, box, in_pieces=in_pieces)
+        return in_pieces
 
     def piece(self, stage: StagedBox, env: Env, members: Members) -> None:
         """Brings what is read below of a box whose room is there already to its place in it."""
@@ -136,8 +139,9 @@ class Stager:
         """The way from home to the stage's memory."""
         return self.run.data.fit.route(self.run.system.home, stage.memory, self.run.homes.dtype(stage.buffer))
 
-    def _panel(self, stage: StagedBox, box: Tile, place: str = "") -> Key:
-        """A box laid out anew in home memory, or beside it, in workspace of its own, whose ``place`` has a name."""
+    def _panel(self, stage: StagedBox, box: Tile, place: str = "", in_pieces: bool = False) -> Key:
+        """A box laid out anew in home memory, or beside it, in workspace of its own, whose ``place`` has a name; or its
+        room alone, where it is brought ``in_pieces``."""
         data, slots = self.run.data, self.run.homes.slots
         layout, total = self._layout(stage, box)
         name = f"{stage.buffer}.b{len(data.at_bind)}" if stage.at_bind else f"{stage.buffer}.{place or stage.depth}"
@@ -146,7 +150,8 @@ class Stager:
         copy = Copy(Place(stage.memory, name, Affine(), ()), False, total, layout)
         key: Key = (stage.memory, box, STAGED)
         with data.scope.recording() as nodes:
-            self._transfer(stage, box, copy, set()).run()
+            if not in_pieces:
+                self._transfer(stage, box, copy, set()).run()
         if stage.at_bind:
             self.bind.extend(nodes)
             data.at_bind[stage.buffer, stage.order, stage.cut, stage.pad] = (key, copy)
@@ -227,13 +232,13 @@ class Stager:
         return next((s for s in others if read_from(s)), None)
 
     def _separable(self, stage: StagedBox, layout: StageLayout, align: int) -> bool:
-        """Whether every piece of a box begins where an access may begin."""
-        (use,) = (u for n in self.group.nests for u in n.uses if u.buffer == stage.buffer)
-        return not stage.cut and all(
+        """Whether a box has one reader, and every piece of it begins where an access may begin."""
+        uses = [u for n in self.group.nests for u in n.uses if u.buffer == stage.buffer]
+        cut = [axis for axis, block in self.plan.order[stage.depth : stage.by] if block < self.group.length(axis)]
+        return len(uses) == 1 and not stage.cut and all(
             bytes_ * row.coefficient(axis) * self.group.unit(axis) % max(1, align) == 0
-            for axis, _ in self.plan.order[stage.depth : stage.by]
-            for row, bytes_ in zip(use.index, layout.coefficients, strict=True)
-        )
+            for axis in cut for row, bytes_ in zip(uses[0].index, layout.coefficients, strict=True)
+        )  # fmt: skip
 
     def _layout(self, stage: StagedBox, box: Tile, align: int = 1) -> tuple[StageLayout, int]:
         size = size_of(self.run.homes.dtype(stage.buffer))

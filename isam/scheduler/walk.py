@@ -189,7 +189,7 @@ class Walk:
         if self.plan.outer:
             self.lives.parts[axis] = parts
         for part in parts:
-            var, lo = self._var(d), at + part.start
+            var, lo = self.plan.variable(d), at + part.start
             low, span = lo.bounds(scope.ranges), part.count * part.size
             self.run.data.state.next = {}
             given = replace(deal, first=first)
@@ -209,10 +209,6 @@ class Walk:
         data, system = self.run.data, self.run.system
         return [k for k, c in data.state.copies.items()
                 if c.stage is not None and k[0] != system.home and system.replica_of(k[0]) != deal.group]  # fmt: skip
-
-    def _var(self, d: int) -> str:
-        axis, _ = self.plan.order[d]
-        return f"{axis}{sum(a == axis for a, _ in self.plan.order[:d])}"
 
     def _parts(self, d: int, length: int, apart: bool) -> list[tuple[Segment, int]]:
         """The loops that an axis is cut into, and how many blocks an iteration holds: where some are double-buffered,
@@ -260,7 +256,7 @@ class Walk:
             self._leave(tuple(k for k in mine if k not in later))
             self.leaving = tuple(k for k in mine if k in later)
             return
-        var = self._var(d)
+        var = self.plan.variable(d)
         starts = [Affine.of(var) + n * part.size for n in range(together)]
         envs = tuple({**env, axis: (at, part.size, at if outermost else outer)} for at in starts)
         span, step = part.count * part.size, part.size * together
@@ -292,7 +288,7 @@ class Walk:
     def own(self, axis: str, before: frozenset[Key]) -> tuple[Key, ...]:
         """What is there, was not ``before``, and only a block of the axis that is done could see: it goes home, as at
         the end of a loop."""
-        if not self.plan.even:
+        if not (self.plan.even or self.in_pieces):
             return ()
         uses, out = [u for n in self.group.nests for u in n.uses], []
         for key in self.run.data.state.of_any():

@@ -2,7 +2,9 @@
 
 The predictions are those of small analytic models, in seconds: relative ones of the unit (calls, register loads per
 call, edges that fill a block badly, boxes that are read more often than they fit), or what a schedule takes where boxes
-are staged on the way (:mod:`isam.scheduler.plans.estimate`). The core offers; it does not choose.
+are staged on the way (:mod:`isam.scheduler.plans.estimate`). An Approach picks among whole plans, the ones that the
+models find best. What belongs to a plan is not asked for by itself: the blocks of caches that go with a block of
+registers (``cache``), and what is laid out anew for it (``pack``).
 """
 
 from __future__ import annotations

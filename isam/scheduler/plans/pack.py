@@ -183,7 +183,7 @@ def once(plan: Plan, main: Nest, use: Use, stage: StagedBox, system: System) -> 
     outer = sum(1 for _ in takewhile(mine.__contains__, (a for a, _ in plan.order)))
     whole = volume(main, use, {a for a, _ in plan.order[:outer]}) * size_of(use.dtype)
     enough = ONCE if whole <= SHARE * capacities(system)[-1] else 2 * ONCE
-    return replace(stage, depth=outer) if through >= enough and whole <= ROOM else stage
+    return replace(stage, depth=outer, by=None) if through >= enough and whole <= ROOM else stage
 
 
 def below(plan: Plan, main: Nest, use: Use) -> int:
@@ -209,4 +209,5 @@ def lined_up(plan: Plan, main: Nest, use: Use, system: System) -> StagedBox | No
         block[a] = size
     if again < LINED_UP:
         return None
-    return StagedBox(use.buffer, at, system.home, tuple(range(len(use.index))), pad=LINE)
+    by = max((d + 1 for d, (a, _) in enumerate(plan.order) if d >= at and a in along), default=None)
+    return StagedBox(use.buffer, at, system.home, tuple(range(len(use.index))), pad=LINE, by=by)

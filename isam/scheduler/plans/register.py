@@ -34,6 +34,8 @@ ANOTHER_KIND = 0.04  # by how much each kind of block beyond the first of an axi
 FULL = 1.03  # times as long, where no room for another tile is left: no longer by itself, but others may want it
 ITERATION = 2.0  # what a block without a sum costs beside its calls
 USUAL = 0.5  # times as long as a call, that a load takes where nothing tells
+WAITED = 0.15  # relative cycles a call, for each call more that would hide the latency of sums (guessed)
+PUT_DOWN = 0.02  # the same for each result of a block that is put down behind its sum (guessed)
 SEEN = 0.3  # of the time of loads, what calls do not hide: others share their ports and caches (measured)
 BACK_AND_FORTH = 8.0  # relative cycles per call whose results go home and come back: at least (30 were measured)
 NOTHING: Mapping[str, int] = MappingProxyType({})
@@ -47,6 +49,9 @@ class RegisterBlock:
     tiles: tuple[tuple[str, int], ...]
     cost: float
     outer: tuple[tuple[str, int], ...] | None = None
+
+    def __str__(self) -> str:
+        return "block of " + " x ".join(f"{n} {a}" for a, n in self.tiles)
 
     def of(self, axis: str) -> int:
         return dict(self.tiles).get(axis, 1)
@@ -344,7 +349,7 @@ class BlockCosts:
             busy = self.fed.per_call(together(self.nest, per), calls, self.rounds)
         latency = FEW / min(FEW, calls)  # independent accumulators hide the latency of the unit
         loads = SEEN * sum([n * t for n, t in read]) / calls
-        return busy + apart + loads + 0.15 * (latency - 1) + 0.02 * outs / calls
+        return busy + apart + loads + WAITED * (latency - 1) + PUT_DOWN * outs / calls
 
     def _meet(self, per: Mapping[str, int]) -> bool:
         """Whether some tiles of results of a block have a part of their elements in common (``y[2 * i + k]`` of several

@@ -182,7 +182,7 @@ def blocked(request: Request, block: RegisterBlock) -> Plan:
     order += alongside(group, main, per, system, rows)
     sums = [a for n in group.nests for a in n.reduced if a not in main.axes and a not in n.mapped]
     unroll = [*reduced, *dict.fromkeys(sums), *unroll_order(main, per, request.room)]
-    plan = Plan(group, tuple(dict.fromkeys(order)), tuple(unroll), (), note=f"block {block.tiles}")
+    plan = Plan(group, tuple(dict.fromkeys(order)), tuple(unroll), (), note=str(block))
     apart = repacked(group, main, width, system, bindable)
     if not capacities(system):
         return _with(replace(plan, stages=apart), rows)

@@ -159,7 +159,7 @@ def _plan(
     deepest = max((x.depth for x in boxes.values() if x.double_buffered), default=0)
     trips = trip_counts(main, order)
     loops = [d for d in range(len(deals), deepest) if trips[d] > 1]
-    note, given = f"block {block.tiles}", tuple(d for _, _, d in deals)
+    note, given = str(block), tuple(d for _, _, d in deals)
     return Plan(group, order, unroll, stages(boxes, group, memory), note, frozenset(loops[-1:]), given, even=True)
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from isam.ir.text import parse_kernel
+from isam.schedule.tree import Issue, Loop, Node, leaves
 from tests.pipeline import compiled, judge, simulated
 from tests.unit.scheduler.test_pipelining import Told
 
@@ -61,3 +64,63 @@ kernel f(T, M, N, K)
     job = compiled(k, sizes, simulated("sapphire-rapids"), Told(1), check=True)
     assert not job.unproved
     judge(k, sizes, job)
+
+
+PRODUCT = parse_kernel("""
+kernel f(M, N, K)
+  in    A: bf16[M, K]
+  const B: bf16[K, N]
+  out   C: bf16[M, N]
+  temp  S: f32[M, N]
+  permits contract, reassociate, flush
+  forall i < M, j < N
+    S[i, j] = 0
+  forall i < M, j < N, k < K
+    S[i, j] += f32(A[i, k]) * f32(B[k, j])
+  forall i < M, j < N
+    C[i, j] = bf16(S[i, j])
+""")
+
+
+def calls(node: Node, around: tuple[Loop, ...] = ()) -> Iterator[tuple[Issue, tuple[Loop, ...]]]:
+    """Every call of a tree, with the loops around it."""
+    if isinstance(node, Issue):
+        yield node, around
+    elif isinstance(node, Loop):
+        for part in (node.enter, node.exit):
+            yield from calls(part, around)
+        for part in (node.body, *(n for n in (node.first, node.last) if n is not None)):
+            yield from calls(part, (*around, node))
+    else:
+        for part in leaves(node):
+            yield from calls(part, around)
+
+
+@pytest.mark.parametrize(("columns", "terms", "by_step"), [(512, 128, True), (192, 128, False), (512, 80, True)])
+def test_rows_are_copied_step_by_step_while_the_first_columns_are_worked_on(
+    columns: int, terms: int, by_step: bool
+) -> None:
+    """The copy of a step goes on beside the tiles of the steps before, where rows are read by columns enough."""
+    sizes = {"M": 64, "N": columns, "K": terms}
+    job = compiled(PRODUCT, sizes, simulated("sapphire-rapids"), None, check=True)
+    assert job.schedule is not None
+    assert not job.unproved
+    moves = [(c.operands[-1].place.base, loops) for c, loops in calls(job.schedule.call) if c.is_move]
+    to_copy = [loops for base, loops in moves if base.startswith("A.")]
+    steps = [any(loop.axis == "k_o" for loop in loops) for loops in to_copy]
+    assert any(steps) is by_step  # of what is left over there may be one step
+    assert bool(to_copy) is (columns == 512)
+    for loops in to_copy if by_step else ():
+        assert not any(loop.axis == "j" for loop in loops)  # other columns find it there
+    judge(PRODUCT, sizes, job)
+
+
+def test_sums_between_two_nests_have_room_for_the_innermost_of_blocks_in_blocks() -> None:
+    """Columns are cut for a cache and for tiles: what is rounded after each tile needs room for one."""
+    sizes = {"M": 64, "N": 1024, "K": 1024}
+    job = compiled(PRODUCT, sizes, simulated("sapphire-rapids"))
+    assert job.schedule is not None
+    assert not job.unproved
+    products = [loops for c, loops in calls(job.schedule.call) if c.instruction == "tile_dot2_bf16"]
+    assert {"j0", "j1"} <= {loop.var for loops in products for loop in loops}
+    assert next(s.bytes for s in job.schedule.workspace if s.name == "S") == 32 * 32 * 4
