@@ -27,7 +27,7 @@ GELU = "x[i, j] * (1 + erf(x[i, j] * 0.7))"
 def block(value: str, on: str = "host-avx512") -> int:
     made = compiled(parse_kernel(TEXT.format(value)), {"M": 64, "N": 1024}, simulated(on))
     (plan,) = (d for d in made.trace.decisions if d.point == "tile")
-    return prod(map(int, re.findall(r"\('\w+', (\d+)\)", plan.label)))
+    return prod(map(int, re.findall(r"(\d+) \w+", plan.label.partition("block of ")[2])))
 
 
 @pytest.mark.parametrize(("value", "calls"), [
