@@ -43,7 +43,8 @@ def test_products_by_tiles_between_guard_pages(a: str, b: str, c: str, sizes: tu
 
 
 def test_one_configuration_and_blocks_of_four_tiles() -> None:
-    """Nothing else than tiles in the inner loop: two of each factor for four products."""
+    """Nothing else than tiles in the inner loop: two of each factor for four products; the same beside the copy of rows
+    for the first columns."""
     job = compiled(parse_kernel(product("u8", "i8", "i32")), {"M": 512, "N": 512, "K": 512},
                    load_system("sapphire-rapids"), check=True)  # fmt: skip
     code = generate(job.schedule, assembly=True)
@@ -52,7 +53,7 @@ def test_one_configuration_and_blocks_of_four_tiles() -> None:
     assert sum("ldtilecfg" in x for x in lines) == 1
     used = [m[1] for x in lines if (m := re.match(r"\s+(tdp\w+|tile\w+)\s", x))]
     loads = used.count("tileloadd") + used.count("tileloaddt1")
-    assert (used.count("tdpbusd"), loads, used.count("tilestored")) == (4, 4, 4)
+    assert (used.count("tdpbusd"), loads, used.count("tilestored")) == (8, 8, 8)
 
 
 def test_instances_configure_their_own_tiles() -> None:
