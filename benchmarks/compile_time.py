@@ -21,13 +21,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from . import shapes as lists
 from .compiling import SAMPLES, WARM, compiled_as, installed
+from .shapes import GROUPS as SHAPES
 from .shapes import Case, Convolution, Gemm
 
 SCHEMA = "isam.compile-time/2"
 GROUPS: dict[str, list[Gemm | Convolution]] = {"samples": list(SAMPLES)} | {
-    name: whole for name, group in lists.GROUPS.items() if (whole := [s for s in group if not isinstance(s, Case)])
+    name: whole for name, group in SHAPES.items() if (whole := [s for s in group if not isinstance(s, Case)])
 }  # fmt: skip
 STEPS = ("begin", "numpy", "import", "parse", "load", "verify", "specialise", "normal form", "cover", "schedule",
          "prove", "emit")  # fmt: skip

@@ -39,8 +39,8 @@ def report(job: Job) -> str:
     if job.ran:
         lines += ["", "schedules run beside each other (isam tune)", *(f"  {line}" for line in table(job.ran))]
     if job.system.assumed:
-        called = job.schedule.called()
-        mine = [a for a in job.system.assumed if a.partition(":")[0] in called]
+        asked = {*job.schedule.called(), *job.system.units}
+        mine = [a for a in job.system.assumed if a.partition(":")[0] in asked]
         rest = len(job.system.assumed) - len(mine)
         lines += ["", "costs that the description does not state (assumed)"] + [f"  {a}" for a in mine]
         lines += [f"  {rest} of instructions that are not called"] if rest else []

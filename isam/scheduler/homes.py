@@ -77,6 +77,7 @@ class Homes:
         self.near: dict[str, NearHome] = {}
         self._gathered: dict[str, tuple[Tile, Place]] = {}  # boxes whose home is another place for the time being
         self._dtypes = Dtypes(kernel)
+        self._rooms: dict[str, tuple[int, ...]] = {}  # elements of each dimension of a temporary that there is room for
         self._bytes: dict[str, int] = {}  # of what of a temporary there is room for, of one instance
         for b in kernel.arguments:
             self.places[b.name] = mv.home_place(b.name, self.memory, self.shape(b.name), b.dtype)
@@ -122,8 +123,11 @@ class Homes:
             self._make(tile, fold)
         place = self.places[name]
         start = list(tile.start)
-        for d, origin, _ in fold.blocks if name in self.folded else ():
+        for d, origin, size in fold.blocks if name in self.folded else ():
             start[d] = start[d] - origin
+            if size > self._rooms[name][d]:  # another plan's, of the same group for fewer rows
+                asked, bound = f"{size} along dimension {d + 1} of '{name}'", f"its room is for {self._rooms[name][d]}"
+                raise NoSchedule(Infeasible(f"workspace in '{place.memory}'", asked, bound))
         offset, size = place.offset, self._bytes.get(name, 0)
         for share in fold.shares:
             offset, size = offset + share.offset(size), share.room(size)
@@ -142,6 +146,7 @@ class Homes:
             if size < shape[d]:
                 self.folded.add(name)
                 shape[d] = size
+        self._rooms[name] = tuple(shape)
         apart = _spaced if name in self.folded and self.cached and name not in self.near else None
         place = self.places[name] = mv.home_place(name, home, tuple(shape), dtype, apart)
         outer = max(zip(place.strides, shape, strict=True), default=(size_of(dtype), 1))

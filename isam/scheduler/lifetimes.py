@@ -18,21 +18,14 @@ from isam.scheduler.scope import Scope
 from isam.scheduler.trim import Env, Segment
 
 
-class Level(NamedTuple):
-    """A loop over blocks of an axis: its variable, and how long its blocks are at most."""
-
-    variable: str
-    block: int
-
-
 class FoldedAxis(NamedTuple):
-    """A dimension that needs room for one block of ``axis`` only. ``const``: where it begins; ``levels``: the loops
+    """A dimension that needs room for one block of ``axis`` only. ``const``: where it begins; ``depths``: of the loops
     over its blocks, outermost first; ``size``: of the largest of the innermost."""
 
     dim: int
     axis: str
     const: int
-    levels: tuple[Level, ...]
+    depths: tuple[int, ...]
     size: int
 
 
@@ -74,11 +67,13 @@ class InGroup(Lifetimes):
     position of the last that does; ``near``: where that lies, by buffer; ``done``: how many of them are over;
     ``dealt``: the dealt loops that we are in; ``box``: where each axis begins, and how long it is, in a piece of a
     domain; ``now``: the same of the block of every loop that we are in; ``at_home``: temporaries at home in a near
-    memory; ``parts``: how axes are dealt out that are parts of outer blocks.
+    memory; ``parts``: how axes are dealt out that are parts of outer blocks; ``nested``: of
+    blocks in blocks the room for an inner one will do.
     """
 
-    def __init__(self, scope: Scope, plan: Plan, dealt: list[Loop], at_home: Mapping[str, NearHome]):
+    def __init__(self, scope: Scope, plan: Plan, dealt: list[Loop], at_home: Mapping[str, NearHome], nested: bool):
         self.scope, self.plan, self.group, self.dealt, self.at_home = scope, plan, plan.group, dealt, at_home
+        self.nested = nested
         self.open: list[str] = []
         self.further: list[frozenset[str]] = []
         self.only: list[Members | None] = []
@@ -205,7 +200,7 @@ class InGroup(Lifetimes):
         found = self.folds[tile.buffer]
         if found is None:
             return NO_FOLD
-        out = [(f.dim, self._origin(f.axis, tile.start[f.dim] - f.const, f.levels) + f.const, f.size) for f in found]
+        out = [(f.dim, self._origin(f.axis, tile.start[f.dim] - f.const, f.depths) + f.const, f.size) for f in found]
         axes = {f.axis for f in found}
         return Fold(tuple(out), tuple(self._share(n) for n in reversed(self.dealt) if n.axis in axes))
 
@@ -227,8 +222,9 @@ class InGroup(Lifetimes):
             yield d, Affine.of(loop.var), size
 
     def _folds(self, buffer: str) -> list[FoldedAxis] | None:
-        """Per dimension that needs room for one block only, the innermost that all its users go through; None for what
-        is not private to a group, nor to the instances."""
+        """Per dimension that needs room for one block only the innermost block that all its users go through, where the
+        home lies behind caches, else the outermost; around a loop of which an iteration has two blocks, and outside of
+        the loops along which others share elements. None for what is not private to a group, nor to the instances."""
         private = self.group.private.get(buffer)
         if not private or not private.issuperset(a for a, _ in self.plan.order[: self.plan.inner]):
             return None
@@ -241,25 +237,30 @@ class InGroup(Lifetimes):
         between = [self.group.nests[i] for i in range(min(users), max(users) + 1)]
         if any(n.origin for n in between):
             return []
-        levels, whole = dict[str, tuple[Level, ...]](), set[str]()
-        for depth, (axis, block) in enumerate(self.plan.order[self.plan.inner :], self.plan.inner):
-            only, two = self.plan.only(depth), depth in self.plan.double_buffered
-            if axis not in private or two or (only is not None and not users.issubset(only)):
-                whole.add(axis)  # an iteration needs more of it than one block
+        depths, whole = dict[str, tuple[int, ...]](), set[str]()
+        for depth, (axis, _) in enumerate(self.plan.order[self.plan.inner :], self.plan.inner):
+            only = self.plan.only(depth)
+            if only is not None and not users.issubset(only):
+                if users.isdisjoint(only):
+                    continue
+                break  # those that lack the loop want what all its iterations make
+            if axis not in private:
+                if any(axis in n.extents for n in between):
+                    break
+            elif depth in self.plan.double_buffered or (axis in depths and not self.nested):
+                whole.add(axis)
             elif axis not in whole:
-                levels[axis] = (*levels.get(axis, ()), Level(self.plan.variable(depth), block))
-            if axis not in private and any(axis in n.extents for n in between):
-                break
-        return [FoldedAxis(d, axis, row.const, some, self._largest(axis, some)) for axis, some in levels.items()
+                depths[axis] = (*depths.get(axis, ()), depth)
+        return [FoldedAxis(d, axis, row.const, some, self._largest(axis, some)) for axis, some in depths.items()
                 for d, row in enumerate(rows) if row.terms == ((axis, 1),)]  # fmt: skip
 
-    def _largest(self, axis: str, levels: tuple[Level, ...]) -> int:
+    def _largest(self, axis: str, depths: tuple[int, ...]) -> int:
         """The largest of the innermost blocks that an axis is cut into."""
         if self.group.domain is not None:  # pieces of any length
-            return min(max(levels[-1].block, self.group.unit(axis)), self.group.length(axis))
+            return min(max(self.plan.order[depths[-1]][1], self.group.unit(axis)), self.group.length(axis))
         lengths = {p.size for p in self._shares(axis)} or {self.group.length(axis)}
-        for level in levels:
-            lengths = {p.size for n in lengths for p in self.plan.parts(axis, n, level.block)}
+        for depth in depths:
+            lengths = {p.size for n in lengths for p in self.plan.cut(depth, n)}
         return max(lengths, default=1)
 
     def _shares(self, axis: str) -> tuple[Segment, ...]:
@@ -277,28 +278,28 @@ class InGroup(Lifetimes):
         spans = tuple((p.count * p.size, p.size) for p in shares)
         return Share(Affine.of(loop.var) - loop.lo[0].expr, at, spans)
 
-    def _origin(self, axis: str, start: Affine, levels: tuple[Level, ...]) -> Affine:
+    def _origin(self, axis: str, start: Affine, depths: tuple[int, ...]) -> Affine:
         """The first element of the block of the axis, of what an instance has, in which ``start`` lies."""
         loop = next((n for n in self.dealt if n.axis == axis), None)
         base, length = self.box.get(axis, (Affine(), self.group.length(axis)))
         if loop is not None:
             base, length = Affine.of(loop.var), loop.step
-        for level in levels:
-            base, length = self._block(axis, start, base, length, level)
+        for depth in depths:
+            base, length = self._block(depth, start, base, length)
         return base
 
-    def _block(self, axis: str, start: Affine, base: Affine, length: int, level: Level) -> tuple[Affine, int]:
-        """Where the block begins, of those that a stretch of the axis from ``base`` on is cut into, in which ``start``
-        lies, and how long it is."""
-        variables = self.scope.variables
+    def _block(self, depth: int, start: Affine, base: Affine, length: int) -> tuple[Affine, int]:
+        """Where the block begins in which ``start`` lies, and how long it is: of those that the loop at a depth cuts a
+        stretch from ``base`` on into, or the whole stretch, where it lies in none of them."""
+        variables, mine = self.scope.variables, self.plan.variable(depth)
         while (rest := start - base).terms:
             name = next((n for n in start.names if n in variables and rest.coefficient(n)), None)
             if name is None:
                 return base, length
-            if name == level.variable:
+            if name == mine:
                 return Affine.of(name), variables[name].step
             start = start.substitute({name: variables[name].lo})
-        for part in self.plan.parts(axis, length, level.block):
+        for part in self.plan.cut(depth, length):
             if part.start <= rest.const < part.start + part.count * part.size:
                 return base + (rest.const - (rest.const - part.start) % part.size), part.size
         return base, length

@@ -36,7 +36,7 @@ class StagedBox:
     innermost dimension. Of several cut dimensions the first lies innermost. ``form``: the dimensions
     along and within the lanes of registers that hold groups, where it is for those. ``stays``: it is brought before the
     loops around the group, and stays. ``by``: it is brought in pieces, below so many loops, while the loops in between
-    that it does not depend on run first."""
+    that it does not depend on are at their first blocks, which are code of their own for that."""
 
     buffer: str
     depth: int

@@ -94,7 +94,7 @@ class Stager:
         if not self._beside(stage):
             return self._near(stage, box)
         layout, _ = self._layout(stage, box)
-        in_pieces = stage.by is not None and self._separable(stage, layout, LINE)
+        in_pieces = stage.by is not None and self._comes_in_pieces(stage, layout, LINE)
         self._panel(stage, box, in_pieces=in_pieces)
         return in_pieces
 
@@ -197,7 +197,7 @@ class Stager:
         transfer = self._transfer(stage, box, copy, {key})
         if transfer.possible():
             data.state.put(key, copy)
-            if stage.by is not None and self._separable(stage, layout, align):
+            if stage.by is not None and self._comes_in_pieces(stage, layout, align):
                 return True
             transfer.run()
         return False
@@ -231,10 +231,13 @@ class Stager:
         others = (replace(stage, order=tuple(order_of(t, u.dims))) for u, t in parts)
         return next((s for s in others if read_from(s)), None)
 
-    def _separable(self, stage: StagedBox, layout: StageLayout, align: int) -> bool:
-        """Whether a box has one reader, and every piece of it begins where an access may begin."""
+    def _comes_in_pieces(self, stage: StagedBox, layout: StageLayout, align: int) -> bool:
+        """Whether a box has one reader, and every piece of it begins where an access may begin. Blocks of a domain may
+        be longer than the plan's."""
         uses = [u for n in self.group.nests for u in n.uses if u.buffer == stage.buffer]
-        cut = [axis for axis, block in self.plan.order[stage.depth : stage.by] if block < self.group.length(axis)]
+        boxed = self.group.domain is None
+        cut = [axis for axis, block in self.plan.order[stage.depth : stage.by]
+               if not boxed or block < self.group.length(axis)]  # fmt: skip
         return len(uses) == 1 and not stage.cut and all(
             bytes_ * row.coefficient(axis) * self.group.unit(axis) % max(1, align) == 0
             for axis in cut for row, bytes_ in zip(uses[0].index, layout.coefficients, strict=True)

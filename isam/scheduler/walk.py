@@ -49,7 +49,7 @@ class Walk:
         self.stager = Stager(run, plan, bind, stays, self.dealt)
         self.gathering = Gathering(run, plan)
         run.spread = spread(plan, run.system)
-        self.lives = run.data.lifetimes = InGroup(run.scope, plan, self.dealt, run.homes.near)
+        self.lives = run.data.lifetimes = InGroup(run.scope, plan, self.dealt, run.homes.near, run.homes.cached)
 
     def start(self, begin: Mapping[str, Affine] | None = None, held: Collection[Key] = ()) -> tuple[Key, ...]:
         """Runs the whole group; what is near once it is done. ``begin``: where axes begin that it is a part of;
@@ -59,6 +59,7 @@ class Walk:
         origin = {a: n for nest in self.group.nests for a, n in nest.origin.items()}
         at = {a: Affine((), origin.get(a, 0)) for a in self.group.axes} | dict(begin or {})
         env: Env = {a: (at[a], self.group.length(a), at[a]) for a in self.group.axes}
+        self.lives.box = {a: (first, length) for a, (first, length, _) in env.items()}
         if any(n == 0 for _, n, _ in env.values()):
             members = tuple(i for i in members if all(self.group.length(a) for a in self.group.nests[i].axes))
         where = tuple(w for n in self.group.nests for w in n.where)
@@ -143,10 +144,12 @@ class Walk:
             if stage.by == d and n in self.in_pieces:
                 self.stager.piece(stage, env, members)
 
-    def _full(self, axis: str) -> frozenset[int]:
-        """Stages being filled that are full once the first block of the axis is done: they do not depend on it."""
+    def _full(self, d: int, axis: str) -> frozenset[int]:
+        """Stages being filled across the loop at a depth that are full once its first block is done: they do not depend
+        on its axis."""
         reads = {u.buffer for n in self.group.nests for u in n.uses if any(axis in row.names for row in u.index)}
-        return frozenset(n for n in self.in_pieces if self.plan.stages[n].buffer not in reads)
+        across = ((n, s) for n in self.in_pieces if (s := self.plan.stages[n]).by is not None and s.depth <= d < s.by)
+        return frozenset(n for n, s in across if s.buffer not in reads)
 
     def _level_body(self, d: int, env: Env, members: Members) -> None:
         if d == len(self.plan.order):
@@ -167,7 +170,7 @@ class Walk:
         peel_post = any(plan.having(e, post) for e in inner)
         if pre and not peel_pre:
             self.level(d + 1, env, pre)
-        full, was = self._full(axis), self.in_pieces
+        full, was = self._full(d, axis), self.in_pieces
         parts = self._parts(d, env[axis][1], bool(full))
         for number, (part, held) in enumerate(parts):
             if number == 1:
@@ -175,7 +178,8 @@ class Walk:
             following = number + 1 < len(parts) and parts[number + 1][0].count == 1
             first = pre if peel_pre and number == 0 else ()
             last = post if peel_post and number == len(parts) - 1 else ()
-            self._segment(d, env, axis, part, held, first, have, last, following)
+            apart = bool(full) and number == 0
+            self._segment(d, env, axis, part, held, first, have, last, following, apart)
         self.in_pieces = was
         if post and not peel_post:
             self.level(d + 1, env, post)
@@ -235,9 +239,10 @@ class Walk:
 
     def _segment(
         self, d: int, env: Env, axis: str, part: Segment, together: int, first: Members, have: Members, last: Members,
-        following: bool = False,
+        following: bool = False, apart: bool = False,
     ) -> None:  # fmt: skip
-        """One part of an axis; ``following``: another block comes that is no loop."""
+        """One part of an axis; ``following``: another block comes that is no loop; ``apart``: it fills what the loop
+        behind it finds, which begins with nothing else of it."""
         offset, _, outer = env[axis]
         lo = offset + part.start
         outermost = not any(a == axis for a, _ in self.plan.order[:d])
@@ -251,7 +256,7 @@ class Walk:
             # other blocks of this axis may want what this one computes
             with self.lives.within(axis, members, self.plan.only(d)):
                 self.level(d + 1, inner, members)
-            mine = self.own(axis, before)
+            mine = self.own(axis, before, apart)
             later = {k for k in mine if following and self.run.data.state.copies[k].dirty}
             self._leave(tuple(k for k in mine if k not in later))
             self.leaving = tuple(k for k in mine if k in later)
@@ -285,10 +290,10 @@ class Walk:
                 highs.append(Bound(rest - c, -c))
         return tuple(lows), tuple(highs)
 
-    def own(self, axis: str, before: frozenset[Key]) -> tuple[Key, ...]:
+    def own(self, axis: str, before: frozenset[Key], always: bool = False) -> tuple[Key, ...]:
         """What is there, was not ``before``, and only a block of the axis that is done could see: it goes home, as at
-        the end of a loop."""
-        if not (self.plan.even or self.in_pieces):
+        the end of a loop, where blocks are as even as can be, or ``always``."""
+        if not (self.plan.even or always):
             return ()
         uses, out = [u for n in self.group.nests for u in n.uses], []
         for key in self.run.data.state.of_any():

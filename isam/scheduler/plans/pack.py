@@ -193,8 +193,9 @@ def below(plan: Plan, main: Nest, use: Use) -> int:
 
 def lined_up(plan: Plan, main: Nest, use: Use, system: System) -> StagedBox | None:
     """Rows of whole lines that are brought to tiles, again for every block of columns: where arguments begin is not
-    known, and a row that begins within a line takes two. Copied, each begins with one: step by step, beside the first
-    columns' sums, where there are no others whose code would be there twice for that."""
+    known, and a row that begins within a line takes two. Copied, each begins with one: step by step, between the calls
+    for the first block of columns, if the group has one sum: that block is code of its own then, as other sums would
+    be."""
     *rows, last = use.index
     along = [a for a in last.names if a in main.reduced and a in main.mapped]
     line = prod(main.unit(a) for a in along) * size_of(use.dtype)
@@ -211,5 +212,6 @@ def lined_up(plan: Plan, main: Nest, use: Use, system: System) -> StagedBox | No
     if again < LINED_UP:
         return None
     steps = [d for d, (a, _) in enumerate(plan.order) if d >= at and a in along]
-    by = steps[-1] + 1 if steps and sum(bool(n.reduced) for n in plan.group.nests) == 1 else None
+    alone = sum(bool(n.reduced) for n in plan.group.nests) == 1 and not main.one_by_one
+    by = steps[-1] + 1 if steps and alone else None
     return StagedBox(use.buffer, at, system.home, tuple(range(len(use.index))), pad=LINE, by=by)

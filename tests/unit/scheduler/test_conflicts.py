@@ -54,6 +54,7 @@ DEPTHWISE = """kernel depthwise(H, W, C)
     Y[h, v, c] += X[h + r, v + s, c] * w[r, s, c]
 """
 
+
 def tiles_of(plan: Plan) -> tuple[tuple[str, int], ...]:
     """The tiles of the register block that a plan is made for, as its note says."""
     words = [part.split() for part in plan.note.removeprefix("block of ").split(" x ")]
