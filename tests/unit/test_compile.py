@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import ml_dtypes
 import numpy as np
@@ -70,6 +71,16 @@ def test_sizes_given_compile_at_once():
     assert repr(fn) == "<matmul on toy>"
     with pytest.raises(IsamError, match="call-shape"):
         fn(a.T.copy(), b)
+
+
+def test_reports_tell_the_assumed_costs_of_what_is_called_and_of_units():
+    host = isam.load_system("host-avx2")
+    cost = "setup"
+    known = (f"fma_sv_f32: {cost}", f"exp_v_f32: {cost}", f"exp_v_f64: {cost}", "core: clock 1 GHz")
+    on = replace(host, assumed=known, units={"core": next(iter(host.units.values())), **host.units})
+    told = isam.compile(MATMUL, on=on, sizes={"M": 8, "N": 16, "K": 8}, cache=False).report()
+    lines = told.partition("(assumed)\n")[2].splitlines()[:4]
+    assert lines == [f"  fma_sv_f32: {cost}", "  core: clock 1 GHz", "  2 of instructions that are not called", ""]
 
 
 def test_open_sizes_specialise_per_shape():

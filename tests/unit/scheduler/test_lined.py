@@ -115,12 +115,33 @@ def test_rows_are_copied_step_by_step_while_the_first_columns_are_worked_on(
     judge(PRODUCT, sizes, job)
 
 
-def test_sums_between_two_nests_have_room_for_the_innermost_of_blocks_in_blocks() -> None:
+@pytest.mark.parametrize("sizes", [(32, 1024, 1024), (33, 1000, 1056)])
+def test_sums_between_two_nests_have_room_for_the_innermost_of_blocks_in_blocks(sizes: tuple[int, int, int]) -> None:
     """Columns are cut for a cache and for tiles: what is rounded after each tile needs room for one."""
-    sizes = {"M": 64, "N": 1024, "K": 1024}
-    job = compiled(PRODUCT, sizes, simulated("sapphire-rapids"))
+    known = dict(zip("MNK", sizes, strict=True))
+    job = compiled(PRODUCT, known, simulated("sapphire-rapids"))
     assert job.schedule is not None
     assert not job.unproved
     products = [loops for c, loops in calls(job.schedule.call) if c.instruction == "tile_dot2_bf16"]
     assert {"j0", "j1"} <= {loop.var for loops in products for loop in loops}
     assert next(s.bytes for s in job.schedule.workspace if s.name == "S") == 32 * 32 * 4
+    judge(PRODUCT, known, job)
+
+
+def test_rows_of_blocks_under_a_condition_are_not_copied_step_by_step() -> None:
+    """Blocks below a diagonal go one by one: a plan that fills copies on its way would be none for them."""
+    k = parse_kernel("""
+kernel f(P, M, N, K)
+  in    A: bf16[P, M, K]
+  const B: bf16[P, K, N]
+  out   C: f32[P, M, N]
+  permits contract, reassociate, flush
+  forall p < P, i < M, j < N
+    C[p, i, j] = 0
+  forall p < P, q < P, i < M, j < N, k < K where q <= p
+    C[p, i, j] += f32(A[q, i, k]) * f32(B[q, k, j])
+""")
+    sizes = {"P": 3, "M": 32, "N": 512, "K": 64}
+    job = compiled(k, sizes, simulated("sapphire-rapids"))
+    assert any("block of 2 i x 2 j" in d.label for d in job.trace.decisions if d.point == "tile")
+    judge(k, sizes, job)
