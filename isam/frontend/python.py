@@ -266,6 +266,9 @@ class _Reader:
             op, value = _folded(dest, value, axes)
         elif isinstance(s, ast.For):
             raise self.wrong(s, "a 'for' inside a forall", "put all axes into one: for i, j in forall(M, N)")
+        elif isinstance(s, ast.If):
+            raise self.wrong(s, "an 'if' inside a forall",
+                             "a condition is of the axes: for i, k in forall(M, K, where=k < i)")
         else:
             raise self.wrong(s, "this statement has no meaning in a kernel",
                              "expected an assignment such as C[i, j] += A[i, k]")

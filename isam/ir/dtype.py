@@ -67,3 +67,14 @@ def dtype_name(given: object) -> str | None:
 def size_of(name: str) -> int:
     """Bytes of one element."""
     return _BYTES[name]
+
+
+def cast_to(want: str, have: str, buffer: str, index: object) -> str:
+    """What to do with an element of one dtype where another one is wanted.
+
+    >>> cast_to("f32", "i32", "s", ()), cast_to("any", "f32", "s", ())
+    ('cast it: f32(s)', "declare both 'any', or both of one dtype")
+    """
+    if ANY in (want, have):
+        return f"declare both '{ANY}', or both of one dtype"
+    return f"cast it: {want}({buffer}{'[...]' if index else ''})"

@@ -52,6 +52,7 @@ TAILS = {
     "[": "an element of two dimensions is x[i, j]",
     ".": "functions stand alone: exp(x[i])",
     "if": "a value that depends on a condition is select(CONDITION, VALUE, OTHERWISE)",
+    "where": "a condition stands behind the axes: forall i < M, j < N where j < i",
     "//": "the operators are + - * / and the comparisons; a comment begins with #",
     **dict.fromkeys(("%", "**"), "the operators are + - * / and the comparisons"),
 }

@@ -7,7 +7,7 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from isam.classes import dataclass
 from isam.diagnostics import Loc
 from isam.ir.affine import Affine
-from isam.ir.dtype import ANY, DTYPES
+from isam.ir.dtype import ANY, DTYPES, cast_to
 from isam.ir.kernel import COMPARISONS, Access, Axis, Buffer, Item, Literal, Recurrence, Source, Statement, Sym
 from isam.ir.ranges import nonnegative, upper
 
@@ -150,7 +150,7 @@ class _Types:
                 if (have := self.declared[m.buffer].dtype) != dtype and first not in self.tainted:
                     self.tainted.add(first)
                     self.say("V411", f"'{m.buffer}' is {have}, another operand is {dtype}", m.loc,
-                             f"cast it: {dtype}({m.buffer}[...])")
+                             cast_to(dtype, have, m.buffer, m.index))
         values = [m.value for m in group.members if isinstance(m, Literal)]
         self.marks[first] |= {LIKES[type(v)] for v in values}
         self.marks[first] |= {"f32"} if op in FLOAT_ONLY else set()

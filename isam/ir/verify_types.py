@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from isam.diagnostics import Loc
-from isam.ir.dtype import ANY, DTYPES
+from isam.ir.dtype import ANY, DTYPES, cast_to
 from isam.ir.infer import FLOAT_ONLY, LOGICAL, groups
 from isam.ir.kernel import COMPARISONS, Access, Kernel, Literal, Statement
 
@@ -43,7 +43,7 @@ def _statement(kernel: Kernel, s: Statement, add: Add) -> None:
                     what = f"'{m.buffer}' is {have}, '{s.op}' needs {want} here"
                 else:
                     what = f"'{m.buffer}' is {have}, '{origin}' is {want}"
-                hint = "a comparison gives bool" if want == "bool" else f"cast it: {want}({m.buffer}[...])"
+                hint = "a comparison gives bool" if want == "bool" else cast_to(want, have, m.buffer, m.index)
                 add("V411", what, m.loc, hint)
         for m in group.members:
             if isinstance(m, Literal) and want is not None and (want != ANY or s.op in COPYING):

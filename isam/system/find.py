@@ -51,6 +51,8 @@ def find_system(name: str) -> Path:
     plugged = _plugged(name)
     if plugged is not None:
         return plugged
+    if Path(name).is_file():
+        return Path(name)
     raise fail("system-unknown", f"no system is called '{name[:60]}'", hint=_beside(name) or
                unnamed(name) + "; a path ends in .yaml")  # fmt: skip
 

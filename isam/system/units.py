@@ -67,7 +67,10 @@ def parse_throughput(text: str) -> float:
     """
     if text.strip().endswith("/s"):
         return Rate(parse_quantity(text, "rate"))
-    return parse_quantity(text, "bandwidth")
+    try:
+        return parse_quantity(text, "bandwidth")
+    except QuantityError as e:
+        raise QuantityError(str(e), f"{e.hint}; of a second: '{EXAMPLES['rate']}'") from None
 
 
 def parse_count(text: str) -> int:

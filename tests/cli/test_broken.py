@@ -72,7 +72,7 @@ def test_wrong_usage_is_2(cli, args):
     (("verify", "F"), "artifact-damaged"),
     (("verify", "missing"), "artifact-read"),
     (("system", "check", "missing.yaml"), None),
-    (("system", "new", "no name"), "cli-size"),
+    (("system", "new", "no name"), "cli-usage"),
     (("system", "test", "toy", "-i", "mm5"), "instruction-unknown"),
     (("code", "V9999"), "cli-code"),
     (("run", "F", "-D", ONE, "--limit", "-1"), "cli-number"),

@@ -136,6 +136,18 @@ def test_a_new_system_runs_a_product(cli, matmul, tmp_path):
     assert cli("run", matmul, "--on", mine, *SMALL, "--check").code == 0
 
 
+def test_a_new_system_may_be_in_a_file_of_any_ending_and_have_a_dot_in_its_name(cli, tmp_path, monkeypatch):
+    """What is printed to go on with works: a file that is there is one, unless a system has that name."""
+    monkeypatch.chdir(tmp_path)
+    assert "isam system check mine.txt" in cli("system", "new", "mine", "-o", "mine.txt").out
+    assert cli("system", "check", "mine.txt").code == 0
+    (tmp_path / "toy").write_text("nothing")
+    assert cli("system", "check", "toy").code == 0
+    (tmp_path / "a.b.yaml").write_text(cli("system", "new", "a.b").out)
+    assert cli("system", "check", tmp_path / "a.b.yaml").code == 0
+    assert cli("system", "new", "mine.yaml").code == 2
+
+
 def test_a_machine_is_drawn_once(cli):
     ran = cli("system", "show", "tiny", "--svg", "--mermaid")
     assert (ran.code, ran.out) == (2, "")

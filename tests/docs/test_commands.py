@@ -63,7 +63,8 @@ def taken_by_module(module: str, arguments: list[str], monkeypatch: pytest.Monke
     monkeypatch.setattr(argparse.ArgumentParser, "parse_args", parse)
     monkeypatch.setattr(argparse.ArgumentParser, "error", error)
     monkeypatch.setattr(sys, "argv", [module, *arguments])
-    monkeypatch.delitem(sys.modules, f"{module}.__main__", raising=False)  # run anew, whoever has imported it
+    for name in (module, f"{module}.__main__"):  # run anew, whoever has imported it
+        monkeypatch.delitem(sys.modules, name, raising=False)
     with pytest.raises(Parsed):
         runpy.run_module(module, run_name="__main__", alter_sys=False)
 

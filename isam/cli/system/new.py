@@ -13,6 +13,7 @@ from isam.cli.interrupts import held
 from isam.cli.options import AsJson
 from isam.cli.places import apart
 from isam.diagnostics import fail
+from isam.system.find import ENDINGS
 
 NAME = Annotated[str, typer.Argument(metavar="NAME", help="What the machine is called.")]
 OUT = Annotated[
@@ -26,8 +27,8 @@ def new(name: NAME, output: OUT = None, as_json: AsJson = False) -> Answer:
     """Prints, or writes, the commented description of a small machine that works; edit it into yours."""
     from importlib.resources import files
 
-    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_-]{0,60}", name):
-        raise fail("cli-size", f"'{name[:60]}' is no name of a system", hint=_hint(name))
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.-]{0,60}", name) or name.endswith(ENDINGS):
+        raise fail("cli-usage", f"'{name[:60]}' is no name of a system", hint=_hint(name))
     text = files("isam.cli").joinpath("templates/system.yaml").read_text(encoding="utf-8").replace("NAME", name, 1)
     if output is None:
         return Answer(text, {"name": name, "file": None, "text": text})
@@ -40,7 +41,7 @@ def new(name: NAME, output: OUT = None, as_json: AsJson = False) -> Answer:
 def _hint(name: str) -> str:
     stem = Path(name).stem
     file = Path(name).suffix in (".yaml", ".yml") and stem
-    named = "first a letter or _, then letters, digits, _ and -"
+    named = "first a letter or _, then letters, digits, _, - and ."
     return f"to write a file: `isam system new {stem} -o {name}`" if file else named
 
 

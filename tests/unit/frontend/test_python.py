@@ -417,3 +417,16 @@ def test_builder_faults_are_located_at_the_call():
     for act in (lambda: bool(i), lambda: x[object()], lambda: call("exp", None)):
         with pytest.raises(IsamError):
             act()
+
+
+def test_an_if_inside_a_forall_says_where_conditions_stand() -> None:
+    def f(A: "in f32[M, K]", C: "out f32[M]", *, M, K):
+        for i in forall(M):
+            C[i] = 0
+        for i, k in forall(M, K):
+            if k < i:
+                C[i] += A[i, k]
+
+    with pytest.raises(IsamError, match=r"F603.*an 'if' inside a forall") as e:
+        kernel(f)
+    assert "where=k < i" in e.value.diagnostics[0].hint
