@@ -40,7 +40,7 @@ def new(name: NAME, output: OUT = None, as_json: AsJson = False) -> Answer:
 
 def _hint(name: str) -> str:
     stem = Path(name).stem
-    file = Path(name).suffix in (".yaml", ".yml") and stem
+    file = Path(name).suffix in ENDINGS and stem
     named = "first a letter or _, then letters, digits, _, - and ."
     return f"to write a file: `isam system new {stem} -o {name}`" if file else named
 

@@ -11,7 +11,7 @@ from isam.ir.affine import Affine
 from isam.ir.text import parse
 from isam.schedule.tree import Tile
 from isam.scheduler.homes import Fold, Homes
-from isam.scheduler.infeasible import Infeasible
+from isam.scheduler.infeasible import Infeasible, NoSchedule
 from isam.system.load import load_system
 from tests.clock import quickest
 from tests.drawings import TEXT
@@ -62,6 +62,17 @@ def test_rows_of_what_is_folded_fall_on_sets_of_their_own(on, columns, rows, str
     place = homes.place(Tile("t", (Affine(), Affine()), (1, 16), (1, 1)), folded)
     assert place.strides == (stride, 4)
     assert homes.slots["t"].bytes == rows * stride
+
+
+def test_a_block_larger_than_the_room_made_before_has_no_place():
+    """Two plans of one group, for all rows and for those left over, may want blocks of other sizes."""
+    kernel = parse("kernel k(M)\n  in x: f32[M]\n  out y: f32[M]\n  forall i < M\n    t[i] = x[i] * 2\n"
+                   "    y[i] = t[i] + 1\n")  # fmt: skip
+    homes, tile = Homes(kernel.with_sizes({"M": 99}), load_system("host-avx512")), Tile("t", (Affine(),), (1,), (1,))
+    for size in (8, 6, 8):
+        assert homes.place(tile, Fold(((0, Affine(), size),))).base == "t"
+    with pytest.raises(NoSchedule, match=r"workspace in 'ram'.* 9 .*for 8"):
+        homes.place(tile, Fold(((0, Affine(), 9),)))
 
 
 @pytest.mark.parametrize(("n", "m"), [(1, 1), (2, 1), (3, 2)])

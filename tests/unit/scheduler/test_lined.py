@@ -9,8 +9,9 @@ import pytest
 from isam.ir.text import parse_kernel
 from isam.schedule.tree import Issue, Loop, Node, leaves
 from tests.pipeline import compiled, judge, simulated
-from tests.unit.scheduler.test_pipelining import Told
+from tests.unit.scheduler.test_pipelining import PRODUCT, Told, kernel
 
+ROUNDED = kernel(PRODUCT)
 LAYERS = parse_kernel("""
 kernel f(M, N, K)
   in    A: bf16[M, K]
@@ -66,22 +67,6 @@ kernel f(T, M, N, K)
     judge(k, sizes, job)
 
 
-PRODUCT = parse_kernel("""
-kernel f(M, N, K)
-  in    A: bf16[M, K]
-  const B: bf16[K, N]
-  out   C: bf16[M, N]
-  temp  S: f32[M, N]
-  permits contract, reassociate, flush
-  forall i < M, j < N
-    S[i, j] = 0
-  forall i < M, j < N, k < K
-    S[i, j] += f32(A[i, k]) * f32(B[k, j])
-  forall i < M, j < N
-    C[i, j] = bf16(S[i, j])
-""")
-
-
 def calls(node: Node, around: tuple[Loop, ...] = ()) -> Iterator[tuple[Issue, tuple[Loop, ...]]]:
     """Every call of a tree, with the loops around it."""
     if isinstance(node, Issue):
@@ -102,7 +87,7 @@ def test_rows_are_copied_step_by_step_while_the_first_columns_are_worked_on(
 ) -> None:
     """The copy of a step goes on beside the tiles of the steps before, where rows are read by columns enough."""
     sizes = {"M": 64, "N": columns, "K": terms}
-    job = compiled(PRODUCT, sizes, simulated("sapphire-rapids"), None, check=True)
+    job = compiled(ROUNDED, sizes, simulated("sapphire-rapids"), None, check=True)
     assert job.schedule is not None
     assert not job.unproved
     moves = [(c.operands[-1].place.base, loops) for c, loops in calls(job.schedule.call) if c.is_move]
@@ -112,20 +97,20 @@ def test_rows_are_copied_step_by_step_while_the_first_columns_are_worked_on(
     assert bool(to_copy) is (columns == 512)
     for loops in to_copy if by_step else ():
         assert not any(loop.axis == "j" for loop in loops)  # other columns find it there
-    judge(PRODUCT, sizes, job)
+    judge(ROUNDED, sizes, job)
 
 
 @pytest.mark.parametrize("sizes", [(32, 1024, 1024), (33, 1000, 1056)])
 def test_sums_between_two_nests_have_room_for_the_innermost_of_blocks_in_blocks(sizes: tuple[int, int, int]) -> None:
     """Columns are cut for a cache and for tiles: what is rounded after each tile needs room for one."""
     known = dict(zip("MNK", sizes, strict=True))
-    job = compiled(PRODUCT, known, simulated("sapphire-rapids"))
+    job = compiled(ROUNDED, known, simulated("sapphire-rapids"))
     assert job.schedule is not None
     assert not job.unproved
     products = [loops for c, loops in calls(job.schedule.call) if c.instruction == "tile_dot2_bf16"]
     assert {"j0", "j1"} <= {loop.var for loops in products for loop in loops}
     assert next(s.bytes for s in job.schedule.workspace if s.name == "S") == 32 * 32 * 4
-    judge(PRODUCT, known, job)
+    judge(ROUNDED, known, job)
 
 
 def test_rows_of_blocks_under_a_condition_are_not_copied_step_by_step() -> None:
