@@ -402,7 +402,7 @@ QUESTIONS: tuple[Question, ...] = (
             "tries": "how many may be made",
             "_made": "those schedules: `number`, `parent`, `script`, `decisions`, `seconds`",
         },
-        note="`Made` is the quickest, to be kept; `Otherwise`: `made`, `at` (the decision), `option`, `ratio` "
+        note="`MadeSchedule` is the quickest, to be kept; `Otherwise`: `made`, `at` (the decision), `option`, `ratio` "
         "(predicted, over the least). Asked where the Approach's `tries` are more than one; not recorded: the trace "
         "has the decisions of the schedule that is kept.",
         by="compiler",

@@ -31,7 +31,7 @@ READING: dict[str, tuple[Part, ...]] = {
          "offers/in_blocks offers/carried "
          "offers/again offers/temporaries offers/lying offers/inside offers/by_themselves offers/aside offers/by_terms "
          "offers/quicker offers/fuller offers/expanded offers/widened"),
-        ("Which schedule is taken", "variants alternatives measured crowded watch"),
+        ("Which schedule is taken", "candidate variants alternatives measured crowded watch"),
         ("What callers hold", "function keys report grants"),
         ("Ranges of batch sizes", "ranged regret"),
         ("Whether it can be, and whose fault it is", "feasible own alone smallest programs"),

@@ -9,20 +9,14 @@ The trace holds the decisions of the schedule that is kept and no others: it rep
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator
 from math import inf
-from typing import Any
 
-from isam.approach.choice import Approach, Behind, Choice, Decision, Trace
+from isam.approach.choice import Approach, Choice, Decision, Trace
 from isam.classes import dataclass
+from isam.compiler.candidate import Candidate
+from isam.compiler.job import Job
 from isam.compiler.watch import told
-from isam.cost import compared
-from isam.ir.kernel import USUAL_TRIP
-from isam.ir.mapping import Cover
-from isam.schedule.tree import Schedule
-from isam.scheduler import schedule
-from isam.scheduler.infeasible import Infeasible
 from isam.system.graph import System
 
 Script = tuple[tuple[int, int], ...]  # which decisions are taken otherwise, and by which option
@@ -80,83 +74,53 @@ def _said(d: Decision) -> str:
     return f"{d.point}{f' of {of}' if of else ''}: {d.label}"
 
 
-class Scripted(Behind):
-    """Another Approach, but for the first decisions, which are given: the options taken."""
-
-    def __init__(self, base: Approach, taken: Sequence[int]):
-        super().__init__(base)
-        self.taken, self.asked = taken, 0
-
-    def decide(self, choice: Choice) -> Any:
-        self.asked += 1
-        if self.asked > len(self.taken):
-            return super().decide(choice)
-        return choice.options[self.taken[self.asked - 1]]
-
-
-def quickest_schedule(cover: Cover, system: System, trace: Trace,
-                      known: tuple[Schedule, Sequence[Decision]] | None = None,
-                      by: Approach | None = None) -> Schedule | Infeasible:  # fmt: skip
-    """The quickest of the schedules that the trace's Approach asks for; its decisions are added to the trace.
-
-    ``Infeasible`` when the first one is: the Approach's own decisions come first. ``known``: the first, made already,
-    and the decisions on it. ``by``: who decides on each of them, where that is not quite the trace's Approach.
-    """
-    best, least, count = None, None, 0
-    for made, answer in schedules(cover, system, trace, known, by):
+def quickest(job: Job, first: Candidate) -> Candidate:
+    """The quickest of the schedules that the job's Approach asks for, beginning with one that is made. Where that is
+    another one, its decisions are added to the trace."""
+    best, least, count = first, None, 0
+    for made, candidate in alternatives(first, job.system, job.trace.approach):
         count += 1
         if least is None or made.seconds < least.seconds:
-            best, least = answer, made
-    assert best is not None
-    assert least is not None
-    keep(trace, least, f"in the quickest of {count} schedules timed")
+            best, least = candidate, made
+    if least is not None and least.way is not None:
+        keep(job, best, least, f"in the quickest of {count} schedules timed")
     return best
 
 
-def schedules(cover: Cover, system: System, trace: Trace, known: tuple[Schedule, Sequence[Decision]] | None = None,
-              by: Approach | None = None) -> Iterator[tuple[MadeSchedule, Schedule | Infeasible]]:  # fmt: skip
-    """The schedules that the trace's Approach asks for, one after the other, each as soon as it is made."""
-    approach, by = trace.approach, by or trace.approach
-    if known is None:
-        answer, first = _make(cover, system, by, 0, None)
-    else:
-        answer, first = known[0], MadeSchedule(0, None, tuple(known[1]), seconds(known[0]))
-    yield first, answer
-    made, open_ = [first], _ways(first, approach)
-    while isinstance(answer, Schedule) and open_ and len(made) < approach.tries:
+def keep(job: Job, candidate: Candidate, made: MadeSchedule, why: str) -> None:
+    """Adds the decisions of the schedule that is kept to the trace, those taken otherwise for this reason."""
+    candidate.explain({at: why for at, _ in made.script})
+    job.record(candidate)
+
+
+def alternatives(first: Candidate, system: System, approach: Approach) -> Iterator[tuple[MadeSchedule, Candidate]]:
+    """The schedules that the Approach asks for, one after the other, each as soon as it is made, the first before."""
+    made = [_made(first, 0)]
+    yield made[0], first
+    open_ = _ways(made[0], approach)
+    while open_ and len(made) < approach.tries:
         least = min(made, key=lambda m: m.seconds)
         context = {"made": len(made), "tries": approach.tries, "_made": tuple(made)}
-        way = trace.answer(Choice("schedule", (least, *open_), context))
+        way = Trace(approach).answer(Choice("schedule", (least, *open_), context))
         if not isinstance(way, Otherwise):
             break
         open_.remove(way)
-        other, new = _make(cover, system, by, len(made), way)
-        yield new, other
-        made.append(new)
+        other = first.again(system, [*(d.chosen for d in way.made.decisions[: way.at]), way.option])
+        made.append(_made(other, len(made), way))
+        yield made[-1], other
         told("schedules made and timed", len(made), approach.tries)
-        open_ += _ways(new, approach)
+        open_ += _ways(made[-1], approach)
 
 
-def _make(cover: Cover, system: System, by: Approach, number: int,
-          way: Otherwise | None) -> tuple[Schedule | Infeasible, MadeSchedule]:  # fmt: skip
-    """A schedule by the decisions of another one up to that which ``way`` takes otherwise, then by whoever decides."""
-    given = () if way is None else (*(d.chosen for d in way.made.decisions[: way.at]), way.option)
-    trace = Trace(Scripted(by, given))
-    answer = schedule(cover, system, trace)
-    took = seconds(answer) if isinstance(answer, Schedule) else inf
-    moved = way is not None and (way.made.moved or _moves(way.at, trace))
-    return answer, MadeSchedule(number, way, tuple(trace.decisions), took, frozenset(trace.beside), moved)
+def _made(candidate: Candidate, number: int, way: Otherwise | None = None) -> MadeSchedule:
+    moved = way is not None and (way.made.moved or _moves(way.at, candidate))
+    return MadeSchedule(number, way, candidate.decisions, candidate.seconds(), candidate.beside, moved)
 
 
-def _moves(at: int, trace: Trace) -> bool:
+def _moves(at: int, candidate: Candidate) -> bool:
     """Whether a decision is one of the schedule itself, from its first plan on."""
-    first = next((n for n, d in enumerate(trace.decisions) if d.point == "tile"), 0)
-    return at >= first and at not in trace.beside
-
-
-def seconds(schedule: Schedule) -> float:
-    """What a schedule takes in time, with usual numbers for sizes that are not known."""
-    return compared.seconds(schedule, schedule.kernel.usual(USUAL_TRIP))
+    first = next((n for n, d in enumerate(candidate.decisions) if d.point == "tile"), 0)
+    return at >= first and at not in candidate.beside
 
 
 def _ways(made: MadeSchedule, approach: Approach) -> list[Otherwise]:
@@ -171,9 +135,3 @@ def _ways(made: MadeSchedule, approach: Approach) -> list[Otherwise]:
             ratios = [c / least if least > 0 else 1.0 for c in d.costs] or [1.0] * d.count
             out += [Otherwise(made, at, o, ratios[o]) for o in range(d.count) if o != d.chosen]
     return sorted(out, key=lambda w: w.ratio)
-
-
-def keep(trace: Trace, kept: MadeSchedule, why: str) -> None:
-    """Adds the decisions of the schedule that is kept to the trace, those taken otherwise for this reason."""
-    given = {at for at, _ in kept.script}
-    trace.decisions += [replace(d, why=why) if at in given else d for at, d in enumerate(kept.decisions)]

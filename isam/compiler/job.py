@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
-from isam.approach.choice import Approach, Decision, Trace
+from isam.approach.choice import Trace
 from isam.artifact import Artifact
 from isam.classes import dataclass
 from isam.diagnostics import NOWHERE, Diagnostic, IsamError, Loc
@@ -18,6 +18,7 @@ from isam.schedule.tree import Schedule
 from isam.system.graph import System
 
 if TYPE_CHECKING:
+    from isam.compiler.candidate import Candidate
     from isam.compiler.measured import Ran
     from isam.mapper.barred import Barred
 
@@ -37,19 +38,6 @@ class Refused(IsamError):
         """Says more, which was found out afterwards."""
         self.diagnostics += tuple(more)
         self.args = ("\n".join(map(str, self.diagnostics)),)
-
-
-@dataclass(slots=True, eq=False)
-class Candidate:
-    """A cover that may be taken, by which steps its kernel was made from the one as written, and its schedule.
-    ``answer``: a ``Schedule`` or ``Infeasible``; None while it was not worth scheduling. ``by``: whose decisions it is
-    made by, where those are not the Approach's own."""
-
-    cover: Cover
-    ahead: tuple[str, ...] = ()
-    answer: Any = None
-    by: Approach | None = None
-    timed: dict[tuple[tuple[str, int], ...], float] = field(default_factory=dict)  # seconds, by run-time sizes
 
 
 @dataclass(slots=True)
@@ -75,29 +63,49 @@ class Job:
     candidates: list[Candidate] = field(default_factory=list)  # of which one is taken, the first as written
     taken: Candidate | None = None
     unproved: list[str] = field(default_factory=list)  # what was taken before, and gave way to what can be proved
-    schedule: Schedule | None = None
-    as_made: Schedule | None = None  # the same before it was given its trace: what ``decided`` calls it
+    schedule: Schedule | None = None  # that of the one taken, with the decisions on it and its cover as its trace
     certificate: Any = None
     artifact: Artifact | None = None
     ran: tuple[Ran, ...] = ()  # schedules that were run beside each other, the first by prediction
     remembered: bool = False  # what came of that is kept for later
     seconds: dict[str, float] = field(default_factory=dict)
-    decided: list[tuple[object, range]] = field(default_factory=list)  # covers and schedules: by which decisions
+    decided: list[tuple[object, range]] = field(default_factory=list)  # covers and candidates: by which decisions
 
     def deciding(self, make: Callable[..., Any], *given: Any, **named: Any) -> Any:
-        """What ``make`` makes, and which decisions it took."""
+        """What ``make`` makes, a cover, of which the trace tells the decisions."""
         begin = len(self.trace.decisions)
         made = make(*given, **named)
-        self.decided.append((made, range(begin, len(self.trace.decisions))))
+        self._decided(made, begin)
         return made
 
-    def decisions(self, made: object) -> list[Decision]:
-        """Those on a cover or a schedule; where it was decided on once more, the later ones."""
-        some = next((some for m, some in reversed(self.decided) if m is made), range(0))
-        return [self.trace.decisions[n] for n in some]
+    def scheduled(self, candidate: Candidate) -> Candidate:
+        """The candidate, once it is made."""
+        if self.trace.replays:
+            begin = len(self.trace.decisions)
+            candidate.make(self.system, self.trace)
+            self._decided(candidate, begin)
+        else:
+            candidate.make(self.system)
+            self.record(candidate)
+        return candidate
 
-    def behind(self, *parts: object) -> Trace:
-        """The trace without the decisions on covers and schedules other than ``parts``."""
+    def record(self, candidate: Candidate) -> None:
+        """Adds a candidate's decisions to the trace."""
+        begin = len(self.trace.decisions)
+        self.trace.decisions += candidate.decisions
+        self._decided(candidate, begin)
+
+    def take(self, candidate: Candidate, of: Candidate) -> None:
+        """Takes a candidate, which was made from ``of``, or is that, and stands in its place from then on."""
+        self.candidates[self.candidates.index(of)] = candidate
+        self.taken, self.cover = candidate, candidate.cover
+        self.schedule = replace(candidate.schedule, trace=self._behind(self.cover, candidate))
+
+    def _decided(self, made: object, begin: int) -> None:
+        self.decided.append((made, range(begin, len(self.trace.decisions))))
+
+    def _behind(self, *parts: object) -> Trace:
+        """The trace without the decisions on covers and candidates other than ``parts``."""
         others = {n for made, some in self.decided if not any(made is p for p in parts) for n in some}
         out = Trace(self.trace.approach)
         out.subject = self.trace.subject

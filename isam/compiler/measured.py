@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from isam import registry
 from isam.approach.choice import Choice, Trace
 from isam.classes import dataclass
+from isam.compiler.candidate import Candidate
 from isam.compiler.job import Job
 from isam.compiler.keys import findings_key
 from isam.compiler.watch import told
@@ -42,11 +43,11 @@ class Ran:
     """A schedule and the seconds of a call: predicted, and as measured the best and the median. ``what``: what is
     otherwise than in the first. ``final``: it was among the quickest, or is the first, and these are the times of the
     second round, which counts; ``noise``: by how much two runs of it differ there, known of the first. ``unfit``: why
-    it takes no part; '' if it does. ``schedule``: None once another was taken."""
+    it takes no part; '' if it does. ``candidate``: None once one was taken."""
 
     what: str
     predicted: float
-    schedule: Schedule | None = None
+    candidate: Candidate | None = None
     seconds: float = 0.0
     median: float = 0.0
     final: bool = False
@@ -60,10 +61,14 @@ class Ran:
     def label(self) -> str:
         return self.what
 
+    @property
+    def schedule(self) -> Schedule | None:
+        return None if self.candidate is None else self.candidate.schedule
+
 
 def rows(ran: Sequence[Ran]) -> list[dict[str, Any]]:
     """What came of each, as plain values."""
-    return [{f.name: getattr(r, f.name) for f in fields(r) if f.name != "schedule"} for r in ran]
+    return [{f.name: getattr(r, f.name) for f in fields(r) if f.name != "candidate"} for r in ran]
 
 
 def table(ran: Sequence[Ran]) -> list[str]:
@@ -111,7 +116,7 @@ def quickest_run(job: Job, made: Sequence[Ran]) -> Ran:
     best = 0
     if 0 in fit and len(fit) > 1:
         best = _raced(job, ran, {n: e for n, e in enumerate(entries) if e is not None})
-    job.ran = tuple(replace(r, schedule=None, taken=n == best) for n, r in enumerate(ran))
+    job.ran = tuple(replace(r, candidate=None, taken=n == best) for n, r in enumerate(ran))
     return made[best]
 
 

@@ -3,20 +3,10 @@
 from __future__ import annotations
 
 from isam import registry
-from isam.approach.choice import Approach, Behind, Choice, Trace, place
+from isam.approach.choice import Approach, Trace, place
+from isam.approach.steered import Except
 from isam.compiler.job import Job, Refused
 from isam.diagnostics import Diagnostic, IsamError
-
-
-class _Except(Behind):
-    """Another Approach, but one point is decided as by ``other``."""
-
-    def __init__(self, base: Approach, point: str, other: Approach):
-        super().__init__(base)
-        self.point, self.other = point, other
-
-    def decide(self, choice: Choice) -> object:
-        return (self.other if choice.point == self.point else self.base).decide(choice)
 
 
 def led(job: Job, no: Refused) -> list[Diagnostic]:
@@ -29,7 +19,7 @@ def led(job: Job, no: Refused) -> list[Diagnostic]:
         return []
     code, theirs = no.diagnostics[0].code, f"as '{usual.name}' decides, which the machine names, there is a schedule"
     asked = dict.fromkeys(d.point for d in job.trace.decisions)
-    alone = [p for p in asked if _differs(type(mine), usual, p) and _possible(job, _Except(mine, p, usual()))]
+    alone = [p for p in asked if _differs(type(mine), usual, p) and _possible(job, Except(mine, p, usual()))]
     if not alone:
         what = f"several choices of the Approach '{mine.name}' led here: {theirs}"
         return [Diagnostic(code, what, place(type(mine).decide), f"leave it out, or derive it from '{usual.name}'")]

@@ -10,19 +10,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from math import inf
-from typing import Any
 
-from isam.approach.choice import Approach, Behind, Choice, Trace
-from isam.approach.questions import TIMED, Question
+from isam.approach.choice import Choice
+from isam.approach.questions import TIMED
+from isam.approach.steered import Second
 from isam.classes import dataclass
-from isam.compiler.job import Candidate, Job, Refused
+from isam.compiler.candidate import Candidate, named
+from isam.compiler.job import Job, Refused
 from isam.ir.kernel import USUAL_TRIP, Kernel
-from isam.ir.mapping import Cover
 from isam.schedule.tree import Schedule
-from isam.scheduler.infeasible import Infeasible
-from isam.system.graph import System
 
 PATIENCE = 60.0  # seconds after which no further schedules are made to be run
 AHEAD = 5 / 4  # times less that the calls of a cover take than those of the first, for it to be scheduled before that
@@ -39,7 +36,7 @@ class Variant:
     errors: tuple[str, ...] = ()
 
     def label(self) -> str:
-        return " then ".join(self.ahead) or "as written"
+        return named(self.ahead)
 
 
 def select(job: Job) -> None:
@@ -47,7 +44,8 @@ def select(job: Job) -> None:
     assert job.cover is not None
     covers = [c for c in (job.plain, job.cover, *job.others) if c is not None]
     least = len(covers[0].steps)  # the first is the kernel as written; one that saves calls takes steps beyond that
-    job.candidates = [Candidate(c, c.steps[: c.ahead or max(0, len(c.steps) - least)]) for c in covers]
+    by = job.trace.approach
+    job.candidates = [Candidate(c, by, c.steps[: c.ahead or max(0, len(c.steps) - least)]) for c in covers]
     _compete(job)
     _take(job)
 
@@ -56,12 +54,12 @@ def give_way(job: Job) -> bool:
     """Takes another schedule than the one taken, which could not be proved; False where there is none."""
     assert job.taken is not None
     left = [c for c in job.candidates if c is not job.taken]
-    if not any(isinstance(c.answer, Schedule) for c in left):
+    if not any(c.feasible for c in left):
         _compete(job)
         left = [c for c in job.candidates if c is not job.taken]
-    if not any(isinstance(c.answer, Schedule) for c in left):
+    if not any(c.feasible for c in left):
         return False
-    job.unproved.append(Variant(job.taken.answer, job.taken.ahead).label())
+    job.unproved.append(job.taken.label())
     job.candidates = left
     _take(job)
     return True
@@ -86,122 +84,83 @@ def _compete(job: Job) -> None:
         c = waiting[n]
         if floors[n] < best or not at:
             _make(job, c)
-            if floors[n] and isinstance(c.answer, Schedule) and not c.cover.errors:
-                best = min(best, _seconds(c, {}))
+            if floors[n] and not c.cover.errors:
+                best = min(best, c.seconds({}))
 
 
 def _make(job: Job, candidate: Candidate) -> None:
     """Schedules a candidate; also, as one of its own, by the second option at each choice point that is timed and where
     the first was taken: what that saves and what it costs, only both in time say."""
-    from isam.scheduler import schedule
-
-    candidate.answer = job.deciding(schedule, candidate.cover, job.system, job.trace)
-    if not isinstance(candidate.answer, Schedule):
+    job.scheduled(candidate)
+    if not candidate.feasible:
         return
-    made, at = job.decisions(candidate.answer), job.candidates.index(candidate) + 1
+    at = job.candidates.index(candidate) + 1
     for question in TIMED:
-        if any(question.left_to_time(d) and not d.chosen for d in made):
-            by = Second(job.trace.approach, question)
-            answer = job.deciding(_decided, candidate.cover, job.system, job.trace, by)
-            job.candidates.insert(at, Candidate(candidate.cover, (*candidate.ahead, question.timed), answer, by))
-
-
-class Second(Behind):
-    """Another Approach, but where it is asked one question it takes the option after the first."""
-
-    def __init__(self, base: Approach, question: Question):
-        super().__init__(base)
-        self.question = question
-
-    def decide(self, choice: Choice) -> Any:
-        own = super().decide(choice)  # asked in any case: a recording goes on from one decision to the next
-        return choice.options[1] if self.question.left_to_time(choice) else own
-
-
-def _decided(cover: Cover, system: System, trace: Trace, by: Approach) -> Schedule | Infeasible:
-    """The schedule by another's decisions."""
-    from isam.scheduler import schedule
-
-    if trace.replays:
-        return schedule(cover, system, trace)
-    other = Trace(by)
-    answer = schedule(cover, system, other)
-    trace.decisions += other.decisions
-    return answer
+        if any(question.left_to_time(d) and not d.chosen for d in candidate.decisions):
+            second = candidate.unmade(Second(candidate.by, question), question.timed)
+            job.candidates.insert(at, job.scheduled(second))
 
 
 def _take(job: Job) -> None:
     """Asks the Approach which schedule is taken where there are several covers, also where no other one was worth
     making, and makes more of it."""
-    from isam.compiler.alternatives import quickest_schedule
     from isam.compiler.measured import is_measured
-    from isam.scheduler import schedule
 
-    made = [c for c in job.candidates if isinstance(c.answer, Schedule)]
+    made = [c for c in job.candidates if c.feasible]
     if not made:
         raise Refused("infeasible", job.original, next(c.answer for c in job.candidates if c.answer is not None))
     alone = len(job.candidates) == 1 and not job.unproved
     if is_measured(job):
         _take_run(job, made, alone)
         return
-    taken = made[0] if alone else _chosen(made, job)
-    known: Schedule = taken.answer
-    if job.trace.approach.tries > 1 and not job.trace.replays:
-        mine = known, job.decisions(known)
-        best = job.deciding(quickest_schedule, taken.cover, job.system, job.trace, mine, taken.by)
-    elif job.trace.replays:
-        best = known
-        while job.trace.ahead is not None and job.trace.ahead.point != "variant":
-            best = job.deciding(schedule, taken.cover, job.system, job.trace)
-    elif job.trace.approach.goes_on and not alone:
-        best = job.deciding(schedule, taken.cover, job.system, job.trace)
-    else:
-        best = known
-    job.taken = taken
-    settle(job, best if isinstance(best, Schedule) else known)
+    first = made[0] if alone else _chosen(made, job)
+    best = _further(job, first, alone)
+    job.take(best if best.feasible else first, first)
+
+
+def _further(job: Job, first: Candidate, alone: bool) -> Candidate:
+    """Of what is chosen more schedules, where the Approach wants them or a recording has them; the one that is kept."""
+    from isam.compiler.alternatives import quickest
+
+    trace, best = job.trace, first
+    if trace.replays:
+        while trace.ahead is not None and trace.ahead.point != "variant":
+            best = job.scheduled(first.unmade())
+    elif trace.approach.tries > 1:
+        best = quickest(job, first)
+    elif trace.approach.goes_on and not alone:
+        best = job.scheduled(first.unmade(trace.approach))
+    return best
 
 
 def _take_run(job: Job, made: Sequence[Candidate], alone: bool) -> None:
     """As :func:`_take`, but the quickest of several schedules when they are run: the first of each candidate, then, of
     what would be taken by the time predicted, those that the Approach wants made."""
-    from isam.compiler.alternatives import MadeSchedule, keep, schedules
+    from isam.compiler.alternatives import MadeSchedule, alternatives, keep
     from isam.compiler.measured import Ran, quickest_run
 
     asked = None if alone else _question(made, job)
     first = made[0] if asked is None else made[asked.options.index(job.trace.answer(asked))]
-    mine = first.answer, job.decisions(first.answer)
-    found: dict[Ran, tuple[Candidate, MadeSchedule | None]] = {}
+    others: dict[Candidate, MadeSchedule] = {}
     end = time.monotonic() + PATIENCE
-    for m, answer in schedules(first.cover, job.system, job.trace, mine, first.by):
-        if isinstance(answer, Schedule):
-            found[Ran(m.what or "by prediction", m.seconds, answer)] = first, m
+    for m, c in alternatives(first, job.system, job.trace.approach):
+        if c.feasible and c is not first:
+            others[c] = m
         if time.monotonic() > end:
             break
-    for c in made:
-        if c is not first:
-            label = Variant(c.answer, c.ahead).label()
-            found[Ran(label, _seconds(c, c.answer.kernel.usual(USUAL_TRIP)), c.answer)] = c, None
-    head, *rest = found
-    best = quickest_run(job, [head, *sorted(rest, key=lambda r: (found[r][1] is not None, r.predicted))])
-    taken, kept = found[best]
-    count = sum(not r.unfit for r in job.ran)
-    why = f"the quickest of {count} that were run" if best is not head else f"by prediction; {count} were run"
+    rest = [Ran(c.label(), c.seconds(), c) for c in made if c is not first]
+    rest += [Ran(m.what, m.seconds, c) for c, m in others.items()]
+    rest.sort(key=lambda r: (r.candidate in others, r.predicted))
+    best = quickest_run(job, [Ran("by prediction", first.seconds(), first), *rest])
+    assert best.candidate is not None
+    taken, count = best.candidate, sum(not r.unfit for r in job.ran)
+    why = f"the quickest of {count} that were run" if taken is not first else f"by prediction; {count} were run"
+    of = first if taken in others else taken
     if asked is not None:
-        job.trace.record(asked, made.index(taken), why)
-    if kept is not None and kept.script:
-        begin = len(job.trace.decisions)
-        keep(job.trace, kept, why)
-        job.decided.append((best.schedule, range(begin, len(job.trace.decisions))))
-    assert best.schedule is not None
-    job.taken = taken
-    settle(job, best.schedule)
-
-
-def settle(job: Job, schedule: Schedule) -> None:
-    """Takes a schedule of the candidate that is taken."""
-    assert job.taken is not None
-    job.cover, job.as_made = job.taken.cover, schedule
-    job.schedule = replace(schedule, trace=job.behind(job.cover, schedule))
+        job.trace.record(asked, made.index(of), why)
+    if taken in others:
+        keep(job, taken, others[taken], why)
+    job.take(taken, of)
 
 
 def _chosen(made: Sequence[Candidate], job: Job) -> Candidate:
@@ -212,21 +171,11 @@ def _chosen(made: Sequence[Candidate], job: Job) -> Candidate:
 
 def _question(made: Sequence[Candidate], job: Job) -> Choice:
     """Which of the candidates is taken, by the time predicted."""
-    options = [Variant(c.answer, c.ahead, c.cover.errors) for c in made]
-    known = _numbers([o.schedule.kernel for o in options])
-    costs = [sum(_seconds(c, sizes) for sizes in known) for c in made]
+    options = [Variant(c.schedule, c.ahead, c.cover.errors) for c in made]
+    known = _numbers([c.schedule.kernel for c in made])
+    costs = [sum(c.seconds(sizes) for sizes in known) for c in made]
     context = {"options": [o.label() for o in options], "unproved": list(job.unproved)}
     return Choice("variant", options, context, costs)
-
-
-def _seconds(candidate: Candidate, sizes: dict[str, int]) -> float:
-    """What a schedule is compared by, with these numbers for sizes known at run time."""
-    from isam.cost.compared import seconds
-
-    key = tuple(sorted(sizes.items()))
-    if key not in candidate.timed:
-        candidate.timed[key] = seconds(candidate.answer, sizes)
-    return candidate.timed[key]
 
 
 def _numbers(kernels: Sequence[Kernel]) -> list[dict[str, int]]:

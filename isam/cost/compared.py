@@ -12,11 +12,13 @@ from collections.abc import Mapping
 from isam.cost.chained import chained
 from isam.cost.swept import waiting
 from isam.cost.timeline import timeline
+from isam.ir.kernel import USUAL_TRIP
 from isam.schedule.tree import Schedule
 
 
-def seconds(schedule: Schedule, sizes: Mapping[str, int]) -> float:
-    """Seconds with these numbers for sizes known at run time."""
+def seconds(schedule: Schedule, sizes: Mapping[str, int] | None = None) -> float:
+    """Seconds with these numbers for sizes known at run time, else with usual ones."""
+    sizes = schedule.kernel.usual(USUAL_TRIP) if sizes is None else sizes
     return timeline(schedule, sizes).seconds + beside(schedule, sizes)
 
 

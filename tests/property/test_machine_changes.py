@@ -14,9 +14,9 @@ import pytest
 
 from isam.approach.choice import Choice
 from isam.approach.shipped.strategies import Exhaustive
-from isam.compiler.alternatives import seconds
 from isam.compiler.job import Job
 from isam.compiler.stages import new_job, run_stages
+from isam.cost.compared import seconds
 from isam.cost.timeline import timeline
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import Buffer

@@ -17,6 +17,7 @@ from isam.approach.shipped.greedy import Greedy
 from isam.approach.shipped.measured import Measured
 from isam.codegen.llvm import generate, machine
 from isam.codegen.llvm.spills import Spills, may_spill, spills
+from isam.compiler.candidate import Candidate
 from isam.compiler.crowded import MINOR, settled
 from isam.compiler.job import Job
 from isam.compiler.stages import new_job, plain_stages, run_stages
@@ -130,7 +131,7 @@ def test_a_tile_that_spills_makes_way_for_one_that_does_not() -> None:
     assert done.artifact is not None
     assert "spills" not in done.artifact.provenance
     assert done.artifact.parts["schedule.json"] == to_json(done.schedule).encode()
-    assert [d for d in done.decisions(done.as_made) if d.point == "tile"] == [tile]
+    assert [d for d in done.taken.decisions if d.point == "tile"] == [tile]
 
 
 def test_the_decisions_replay_to_the_same_code() -> None:
@@ -212,16 +213,14 @@ def test_few_that_spill_hide_behind_the_others(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_what_takes_longer_than_what_is_spilled_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    import isam.compiler.crowded as crowded
-
     told(monkeypatch, lambda n: Spills(20, 100) if not n else None)
-    real, calls = crowded.seconds, [0]
+    real, calls = Candidate.seconds, [0]
 
-    def slower(schedule: Any) -> float:
+    def slower(candidate: Candidate) -> float:
         calls[0] += 1
-        return real(schedule) * (1 if calls[0] == 1 else factor)
+        return real(candidate) * (1 if calls[0] == 1 else factor)
 
-    monkeypatch.setattr(crowded, "seconds", slower)
+    monkeypatch.setattr(Candidate, "seconds", slower)
     factor = 1.15
     assert not rejected(job())
     calls[0], factor = 0, 1.05

@@ -10,11 +10,12 @@ import pytest
 
 import isam
 import isam.proof
+from isam import scheduler
 from isam.approach.choice import Approach, Choice, Decision, Trace
 from isam.approach.shipped.greedy import Greedy
 from isam.approach.shipped.measured import Measured
-from isam.compiler import alternatives, function
-from isam.compiler.alternatives import Scripted
+from isam.approach.steered import Given
+from isam.compiler import function
 from isam.compiler.function import Function
 from isam.compiler.job import Job
 from isam.compiler.keys import machine_of
@@ -57,12 +58,11 @@ MADE: dict[Any, Made] = {}
 def _each_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nearly all of these tests have the same schedules made to be run: one that is decided by the same Approach behind
     the same first decisions is the same, so it is made once, and its decisions are recorded as if it were made anew."""
-    make = alternatives.schedule
+    make = scheduler.schedule
 
     def schedule(cover: Cover, system: System, trace: Trace) -> Any:
         by = trace.approach
-        assert isinstance(by, Scripted)
-        if type(by.base) not in (Measured, BestOf):  # one that a test writes
+        if not isinstance(by, Given) or type(by.base) not in (Measured, BestOf):  # one that a test writes
             return make(cover, system, trace)
         key = (str(cover), str(cover.kernel), str(cover.original), machine_of(system), type(by.base), tuple(by.taken))
         if key not in MADE:
@@ -71,7 +71,7 @@ def _each_once(monkeypatch: pytest.MonkeyPatch) -> None:
         trace.decisions, trace.beside = [*decisions], {*beside}
         return answer
 
-    monkeypatch.setattr(alternatives, "schedule", schedule)
+    monkeypatch.setattr(scheduler, "schedule", schedule)
 
 
 @pytest.fixture
@@ -154,8 +154,11 @@ def test_less_exact_results_have_to_take_half_the_time():
     class Schedule:
         cover = Cover()
 
+    class Candidate:
+        schedule = Schedule()
+
     def taken(seconds: float) -> int:
-        ways = [Ran("first", 1.0, seconds=1.0), Ran("other", 1.0, Schedule(), seconds)]  # type: ignore[arg-type]
+        ways = [Ran("first", 1.0, seconds=1.0), Ran("other", 1.0, Candidate(), seconds)]  # type: ignore[arg-type]
         choice = Choice("measure", ways, {"noise": 0.0}, [w.seconds for w in ways])
         return ways.index(Measured().measure(choice))
 

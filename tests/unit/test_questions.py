@@ -150,7 +150,7 @@ def test_where_a_question_is_timed_both_schedules_are_made(q):
     first, *others = job.candidates
     (second,) = (c for c in others if c.ahead == (*first.ahead, q.timed))
     for candidate, chosen in ((first, 0), (second, 1)):
-        decisions = [d for d in job.decisions(candidate.answer) if q.left_to_time(d)]
+        decisions = [d for d in candidate.decisions if q.left_to_time(d)]
         assert decisions
         assert {d.chosen for d in decisions} == {chosen}
     (asked,) = (d for d in job.trace.decisions if d.point == "variant")

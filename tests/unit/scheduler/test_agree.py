@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from isam.approach.choice import Approach
-from isam.compiler.alternatives import seconds
 from isam.compiler.stages import new_job, run_stages
+from isam.cost.compared import seconds
 from isam.ir.text import parse_kernel
 from isam.schedule.tree import Issue, distinct
 from tests.machines.small import CLIP, FREE, PRODUCT, SAME, ZERO, instruction, small

@@ -8,7 +8,7 @@ from isam.approach.choice import Trace
 from isam.approach.questions import TIMED
 from isam.approach.shipped.greedy import Greedy
 from isam.compiler import Refused
-from isam.compiler.alternatives import seconds
+from isam.cost.compared import seconds
 from isam.diagnostics import IsamError
 from isam.ir.text import parse_kernel
 from isam.scheduler.handed_on import wanted
