@@ -53,7 +53,7 @@ READING: dict[str, tuple[Part, ...]] = {
         ("Domains that are no boxes", "pieces guarded blocks oblique outer drained"),
         ("Recurrent loops", "recur conform stays handed_on near_homes dealt_alike interchange"),
         ("What constants determine", "prepared"),
-        ("After the dry run", "bursts configure upfront prefetch next_block streaming pipelining serpentine"),
+        ("After the dry run", "finishing prefetch next_block upfront streaming pipelining bursts configure serpentine"),
         ("What each call waits for (`waits/`)",
          "waits/ waits/tokens waits/behind waits/look waits/within waits/rows waits/footprints"),
     ),

@@ -174,20 +174,35 @@ def _sentence(function: Any) -> str:
     return text[:1].lower() + text[1:]
 
 
-def filled(text: str, table: str) -> str:
-    """A page with the table that belongs between its marks."""
-    before, begin, rest = text.partition(f"{HEAD}\n")
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ValueError(f"no '{HEAD.strip()}' with '{END.strip()}' behind it")
-    return "".join((before, begin, table, "\n", end, after))
+def finishes_table() -> str:
+    """What is done to a schedule after the dry run, in order."""
+    from isam.scheduler.finishing import FINISHES
+
+    lines = ["| module | what it leaves | decided by | the reason for its place |", "|---|---|---|---|"]
+    for f in FINISHES:
+        module = f.run.__module__.removeprefix("isam.scheduler.").partition(".")[0]
+        what, by = _sentence(f.run).partition(". ")[0], "the Approach" if f.asks else "rule"
+        lines.append(f"| `scheduler.{module}` | {what} | {by} | {f.why} |")
+    return "\n".join(lines) + "\n"
+
+
+def filled(text: str, *tables: str) -> str:
+    """A page with the tables that belong between its marks, in order."""
+    out, *rest = text.split(f"{HEAD}\n")
+    if len(rest) != len(tables) or not all(END in part for part in rest):
+        raise ValueError(f"not {len(tables)} times '{HEAD.strip()}' with '{END.strip()}' behind it")
+    for table, part in zip(tables, rest, strict=True):
+        out += "".join((HEAD, "\n", table, "\n", END, part.partition(END)[2]))
+    return out
 
 
 PAGES: dict[str, Callable[[], str]] = {
     "cli.md": cli_page, "codes.md": codes_page, "choices.md": choices_page,
     **{f"../isam/{p}/README.md": partial(page, p, HEAD) for p in READING},
 }  # fmt: skip
-TABLES = {"approaches.md": points_table, "design.md": stages_table}
+TABLES: dict[str, tuple[Callable[[], str], ...]] = {
+    "approaches.md": (points_table,), "design.md": (stages_table, finishes_table),
+}  # fmt: skip
 """Within pages that are written by hand."""
 
 
@@ -195,9 +210,9 @@ def write(folder: Path) -> None:
     """Writes every generated page and table into ``folder``, that of the documentation, and the maps beside it."""
     for name, whole in PAGES.items():
         (folder / name).write_text(whole(), encoding="utf-8")
-    for name, table in TABLES.items():
+    for name, tables in TABLES.items():
         text = (folder / name).read_text(encoding="utf-8")
-        (folder / name).write_text(filled(text, table()), encoding="utf-8")
+        (folder / name).write_text(filled(text, *(table() for table in tables)), encoding="utf-8")
 
 
 if __name__ == "__main__":

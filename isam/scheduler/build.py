@@ -9,21 +9,14 @@ from isam.approach.choice import Approach, Trace
 from isam.ir.kernel import USUAL_TRIP
 from isam.ir.mapping import Cover
 from isam.schedule.tree import Schedule
-from isam.scheduler.bursts import with_bursts
-from isam.scheduler.configure import with_registers
 from isam.scheduler.dealt_alike import wanted_alike, ways_alike
+from isam.scheduler.finishing import finished
 from isam.scheduler.infeasible import Infeasible, NoSchedule
 from isam.scheduler.levers import levers
 from isam.scheduler.near_homes import less_near, near_homes, wanted_near
 from isam.scheduler.passes import Pass
-from isam.scheduler.pipelining import with_pipelining
-from isam.scheduler.prefetch import with_prefetches
 from isam.scheduler.recur import calls
-from isam.scheduler.serpentine import with_serpentines
 from isam.scheduler.setting import Setting, TooLarge, problem_of, setting_of
-from isam.scheduler.streaming import with_streaming
-from isam.scheduler.upfront import with_moves_upfront
-from isam.scheduler.waits import with_waits
 from isam.system.graph import System
 
 TRIED = 12  # schedules begun, until one fits
@@ -35,9 +28,7 @@ def schedule(cover: Cover, system: System, trace: Trace) -> Schedule | Infeasibl
     Returns an :class:`Infeasible` (falsy) when the machine cannot hold it.
     """
     try:
-        made = with_prefetches(_handing_on(*_first(cover, system, trace)), trace)
-        made = with_pipelining(with_streaming(with_moves_upfront(made, trace), trace), trace)
-        return with_serpentines(with_waits(with_registers(with_bursts(made))), trace)
+        return finished(_handing_on(*_first(cover, system, trace)), trace)
     except NoSchedule as no:
         return replace(no.reason, levers=levers(system, no.reason, lambda s: _possible(cover, s, trace.approach)))
 

@@ -12,7 +12,7 @@ import isam
 from isam.approach.choice import POINTS, Trace
 from isam.artifact import Artifact
 from isam.cli.maps import READING, modules
-from isam.cli.pages import PAGES, TABLES, filled
+from isam.cli.pages import END, HEAD, PAGES, TABLES, filled
 from isam.compiler import BoundFunction, Function
 from isam.compiler.stages import NAMES
 from isam.ir.kernel import Kernel
@@ -32,7 +32,7 @@ def test_page_is_up_to_date(name: str) -> None:
 @pytest.mark.parametrize("name", TABLES)
 def test_table_within_a_page_is_up_to_date(name: str) -> None:
     text = (DOCS / name).read_text(encoding="utf-8")
-    assert text == filled(text, TABLES[name]()), "run: python -m isam.cli.pages docs"
+    assert text == filled(text, *(table() for table in TABLES[name])), "run: python -m isam.cli.pages docs"
 
 
 def test_options_that_are_spelled_two_ways_say_which_holds() -> None:
@@ -46,6 +46,10 @@ def test_options_that_are_spelled_two_ways_say_which_holds() -> None:
 def test_a_page_without_marks_is_not_filled() -> None:
     with pytest.raises(ValueError, match="generated"):
         filled("# A page\n", "| a table |\n")
+    page = filled(f"a\n{HEAD}\n{END}b\n{HEAD}\nold\n{END}c\n", "| 1 |\n", "| 2 |\n")
+    assert page == f"a\n{HEAD}\n| 1 |\n\n{END}b\n{HEAD}\n| 2 |\n\n{END}c\n"
+    with pytest.raises(ValueError, match="generated"):
+        filled(page, "| 1 |\n")
 
 
 @pytest.mark.parametrize("package", READING)
