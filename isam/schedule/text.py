@@ -164,7 +164,8 @@ class _Drawing:
     def loop(self, loop: Loop, depth: int) -> Iterator[str]:
         pad = "  " * depth
         trip = "" if loop.trip is None else "   # once" if loop.trip == 1 else f"   # {loop.trip} times"
-        of = f" (axis {loop.axis})" if loop.axis and loop.axis != loop.var else ""
+        of = "buffer" if loop.axis in self.schedule.kernel.by_name else "axis"
+        of = f" ({of} {loop.axis})" if loop.axis and loop.axis != loop.var else ""
         lo, hi = _bound(loop.lo, "max", "ceil"), _bound(loop.hi, "min", "floor")
         dealt = "" if loop.deal is None else f" dealt to {print_deal(loop.deal)}"
         back = "" if loop.serpentine is None else f", {print_serpentine(loop.serpentine)}"

@@ -206,7 +206,7 @@ class Loop:
     first: Node | None = None
     last: Node | None = None
     exit: Node = Seq()
-    axis: str = ""  # the kernel axis it cuts, for printing
+    axis: str = ""  # the kernel axis it cuts, or the buffer that it moves, for printing
     deal: Deal | None = None
     serpentine: Serpentine | None = None
 

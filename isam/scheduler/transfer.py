@@ -83,7 +83,7 @@ class Transfer(Hops):
         if d == len(tile.shape):
             self._issue(tile)
             return
-        n, size, then, name = tile.shape[d], self.part[d], d + 1, f"{tile.buffer}.{d}"
+        n, size, then, name = tile.shape[d], self.part[d], d + 1, f"{tile.buffer}.d{d}"
         if n > self.grain.get(d, n):
             size, then, name = self.grain[d], d, name + "b"
         full, rest = divmod(n, size)
