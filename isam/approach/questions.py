@@ -84,7 +84,7 @@ QUESTIONS: tuple[Question, ...] = (
     Question(
         "cover",
         "which set of instructions carries out all statements of a straight-line list",
-        ("isam.mapper.cover.CoverOption",),
+        ("isam.mapper.covers.CoverOption",),
         {
             "kernel": "its name",
             "statements": "their numbers",

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from isam.ir.kernel import Access, Kernel, Statement
-from isam.mapper.pricing import Candidate
+from isam.mapper.pricing import PricedMapping
 
 
 def beginning_there(
-    candidates: Sequence[Candidate], kernel: Kernel, closed: frozenset[str], kept: Collection[str] = ()
-) -> tuple[Candidate, ...]:
+    candidates: Sequence[PricedMapping], kernel: Kernel, closed: frozenset[str], kept: Collection[str] = ()
+) -> tuple[PricedMapping, ...]:
     """The candidates, cheapest first, without those that leave a value where the cheapest way to go on with it cannot
     have it, as it reads that in memories of which all are ``closed``: no move leads there. What cannot go on from
     anywhere is left out where there are other ways. ``kept``: names of instructions that stay."""
@@ -35,7 +35,7 @@ def beginning_there(
     return tuple(out)
 
 
-def _needed(c: Candidate, closed: frozenset[str]) -> list[tuple[str, frozenset[str]]]:
+def _needed(c: PricedMapping, closed: frozenset[str]) -> list[tuple[str, frozenset[str]]]:
     """Buffers that it reads in memories of which all are closed, and these."""
     i = c.mapping.instruction
     found = ((o, frozenset(i.contract(o.operand).homes)) for o in c.mapping.operands if o.buffer)
@@ -43,14 +43,14 @@ def _needed(c: Candidate, closed: frozenset[str]) -> list[tuple[str, frozenset[s
             if homes and homes <= closed and i.operand(o.operand).role != "out"]  # fmt: skip
 
 
-def _leaves(c: Candidate, buffer: str) -> frozenset[str]:
+def _leaves(c: PricedMapping, buffer: str) -> frozenset[str]:
     """Where it leaves what it writes of a buffer."""
     i = c.mapping.instruction
     return frozenset(h for o in c.mapping.operands if o.buffer == buffer and i.operand(o.operand).role != "in"
                      for h in i.contract(o.operand).homes)  # fmt: skip
 
 
-def _writer(kernel: Kernel, c: Candidate, buffer: str) -> int | None:
+def _writer(kernel: Kernel, c: PricedMapping, buffer: str) -> int | None:
     """The last statement before it that writes a buffer."""
     first = min((n for n in c.mapping.statements if _touches(kernel.statements[n], buffer)), default=0)
     return max((n for n in range(first) if kernel.statements[n].dest.buffer == buffer), default=None)

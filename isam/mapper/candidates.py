@@ -15,7 +15,7 @@ from isam.ir.mismatch import Mismatch
 from isam.mapper.alike import in_one_part, kinds, moved
 from isam.mapper.dataflow import Node, flow_of
 from isam.mapper.filters import present
-from isam.mapper.pricing import Candidate, Pricing
+from isam.mapper.pricing import PricedMapping, Pricing
 from isam.mapper.recalled import Found, found_at, sole
 
 PER_INSTRUCTION = 64  # mappings looked at per instruction and region
@@ -26,7 +26,7 @@ class Gathered:
     """``candidates``, cheapest first; ``refused``: reports of mappings that fit but whose operands could not be laid
     out, one per buffer; ``cut``: some enumeration was ended by its budget."""
 
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[PricedMapping, ...]
     refused: tuple[Mismatch, ...]
     cut: bool
 
@@ -110,9 +110,9 @@ def gather(kernel: Kernel, instructions: Sequence[Instruction], order: Order, pr
     return Gathered(tuple(candidates), tuple(search.refused.values()), search.cut)
 
 
-def _moved(c: Candidate, to: dict[int, int], names: dict[str, str]) -> Candidate:
+def _moved(c: PricedMapping, to: dict[int, int], names: dict[str, str]) -> PricedMapping:
     mapping = moved(c.mapping, to, names)
-    return Candidate(mapping, mask_of(mapping.statements), c.calls, c.bytes)
+    return PricedMapping(mapping, mask_of(mapping.statements), c.calls, c.bytes)
 
 
 @dataclass
@@ -122,12 +122,12 @@ class _Gathering:
     kernel: Kernel
     order: Order
     pricing: Pricing
-    best: dict[tuple[str, str, int], Candidate] = field(default_factory=dict)
+    best: dict[tuple[str, str, int], PricedMapping] = field(default_factory=dict)
     refused: dict[tuple[str, object], Mismatch] = field(default_factory=dict)
     at: dict[int, dict[int, Found]] = field(default_factory=dict)  # see ``found_at``
     cut: bool = False
 
-    def match(self, instruction: Instruction, region: Sequence[int] | None) -> tuple[list[Candidate], list[Mapped]]:
+    def match(self, instruction: Instruction, region: Sequence[int] | None) -> tuple[list[PricedMapping], list[Mapped]]:
         """Adds what the instruction can carry out in the region (None: anywhere). Returns that, and the mappings whose
         operands could not be laid out."""
         key = sole(instruction) if region is None else None
@@ -156,13 +156,13 @@ class _Gathering:
         self.cut = self.cut or found.cut
         return found
 
-    def _look(self, instruction: Instruction, region: Sequence[int] | None) -> tuple[list[Candidate], list[Mapped]]:
+    def _look(self, instruction: Instruction, region: Sequence[int] | None) -> tuple[list[PricedMapping], list[Mapped]]:
         from isam.mapper import match
 
         found = match(self.kernel, instruction, strided=True, normalise=False, region=region, why=False)
         if isinstance(found, Mismatch):
             return [], []
-        out: list[Candidate] = []
+        out: list[PricedMapping] = []
         refused: list[Mapped] = []
         count: dict[int, int] = {}
         for mapping in found:
@@ -189,7 +189,7 @@ class _Gathering:
             self.refused.setdefault((no.instruction, no.about("buffer")), no)
         return no is not None
 
-    def add(self, found: Sequence[Candidate]) -> None:
+    def add(self, found: Sequence[PricedMapping]) -> None:
         for c in found:
             key = (c.mapping.instruction.name, c.mapping.orbit or str(c.mapping), c.mask)
             if key not in self.best or c.price < self.best[key].price:

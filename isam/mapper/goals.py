@@ -11,7 +11,7 @@ from isam.ir.instruction import Instruction
 from isam.ir.kernel import Kernel
 from isam.ir.mapping import Mapping as Mapped
 from isam.ir.mismatch import Mismatch
-from isam.mapper.cover import Offer, offer
+from isam.mapper.covers import Selection, selection
 from isam.mapper.demand import Demand
 from isam.mapper.filters import MIRROR
 from isam.mapper.laws import Laws
@@ -59,12 +59,12 @@ class Covered:
     def _by_name(self) -> dict[str, Instruction]:
         return {i.name: i for i in self.instructions}
 
-    def look(self, kernel: Kernel, back: Correspondence) -> Look[Offer | Uncovered]:
+    def look(self, kernel: Kernel, back: Correspondence) -> Look[Selection | Uncovered]:
         shown = kernel is self.kernel  # only the report about the user's own kernel will be read
         if not shown:
             follow(kernel, self.kernel)
-        found = offer(kernel, self.demand, remedies=shown)
-        if isinstance(found, Offer):
+        found = selection(kernel, self.demand, remedies=shown)
+        if isinstance(found, Selection):
             asks = tuple(self._limited(wasted(found, self.instructions)))
             return Look(found, True, found.price, asks=asks, grows=False)
         distance = len(found.gaps) + len(found.unmet)
@@ -103,7 +103,7 @@ class Covered:
             had |= {t.replaces for t in rows if t.makes <= had}
         return frozenset(had)
 
-    def rank(self, state: State[Offer | Uncovered], step: Step) -> Rank:
+    def rank(self, state: State[Selection | Uncovered], step: Step) -> Rank:
         return state.look.distance, len(state.steps)
 
 

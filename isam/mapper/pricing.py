@@ -36,7 +36,7 @@ AHEAD = 1 / 1024  # price of what is done once, when constants are bound
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class PricedMapping:
     """A mapping with its place and price. ``mask``: the statements it carries out; ``calls``: dynamic calls
     weighed by their issue cycles, repacking included; ``bytes``: what the calls touch."""
 
@@ -117,7 +117,7 @@ class Pricing:
         sizes = ((k, extents.get(k, 1), spans[i]) for i, k in mapping.axes)
         return {k: span.cut(n) or n for k, n, span in sizes}
 
-    def candidate(self, mapping: Mapped) -> Candidate:
+    def candidate(self, mapping: Mapped) -> PricedMapping:
         """The mapping with its price."""
         statements = [self.kernel.statements[i] for i in mapping.statements]
         extents, tile = self.extents(mapping), self.tile(mapping)
@@ -147,7 +147,7 @@ class Pricing:
         slots = 1.0 + self._cycles(mapping, tile)
         calls = (calls + scattered) * slots + packing
         weight = self.trips[mapping.statements[0]] * (AHEAD if written <= self.ahead else 1.0)
-        return Candidate(mapping, mask_of(mapping.statements), calls * weight, touched * weight)
+        return PricedMapping(mapping, mask_of(mapping.statements), calls * weight, touched * weight)
 
     def _cycles(self, mapping: Mapped, tile: Mapping[str, int]) -> float:
         """Stated cycles of a call, on average: what is left at an axis' end may take a narrow form."""

@@ -16,7 +16,7 @@ from isam.ir.mapping import Mapping as Mapped
 from isam.mapper.alike import moved
 from isam.mapper.dataflow import Key, Node, pattern_of
 from isam.mapper.match import normal
-from isam.mapper.pricing import Candidate, Pricing
+from isam.mapper.pricing import PricedMapping, Pricing
 from isam.once import know, once
 
 MOST = 4096  # statements of one chain that are remembered
@@ -29,7 +29,7 @@ class Found:
 
     instruction: Instruction
     at: int
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[PricedMapping, ...]
     refused: tuple[Mapped, ...]
     cut: bool
 
@@ -41,7 +41,7 @@ class Found:
         names = {x.buffer: x.buffer for x in (s.dest, *s.reads)}
         to = {self.at: at}
         some = [(c, moved(c.mapping, to, names)) for c in self.candidates]
-        candidates = tuple([Candidate(m, mask_of(m.statements), c.calls, c.bytes) for c, m in some])
+        candidates = tuple([PricedMapping(m, mask_of(m.statements), c.calls, c.bytes) for c, m in some])
         return Found(self.instruction, at, candidates, tuple([moved(m, to, names) for m in self.refused]), self.cut)
 
 

@@ -10,25 +10,24 @@ from collections.abc import Sequence
 from dataclasses import field, replace
 from typing import Generic, TypeVar
 
-from isam.approach.choice import Approach, Choice, Trace
+from isam.approach.choice import Approach, Trace
 from isam.classes import dataclass
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import Kernel
-from isam.ir.mapping import Cover, Rewriting
 from isam.ir.mapping import Mapping as Mapped
+from isam.ir.mapping import Rewriting
 from isam.ir.mismatch import Mismatch
-from isam.mapper.cover import Offer, settle
+from isam.mapper.covers import Selection
 from isam.mapper.demand import Demand
 from isam.mapper.goals import Covered, Used
 from isam.mapper.laws import SHIPPED, Laws
 from isam.mapper.match import BUDGET, normal
-from isam.mapper.recalled import follow
 from isam.mapper.space import Budget, Outcome, Step, explore
 from isam.mapper.uncovered import Uncovered, reports
 from isam.transforms.law import Correspondence, Transform, taken
 from isam.transforms.saving import ErrorBound
 
-__all__ = ["Budget", "Path", "Reached", "SearchResult", "Step", "cover_with_search", "find", "reach"]
+__all__ = ["Budget", "Path", "Reached", "SearchResult", "Step", "find", "reach"]
 
 F = TypeVar("F")
 
@@ -108,14 +107,14 @@ def find(
     demand: Demand,
     trace: Trace,
     budget: Budget | None = None,
-) -> SearchResult[Offer]:
+) -> SearchResult[Selection]:
     """Searches for kernels equivalent to ``kernel`` that can be carried out as demanded. The result is a set of paths,
     cheapest first; every step taken is a decision on the trace, with the mismatch that asked for it or what it may
     save."""
     goal = Covered(kernel, demand, DEFAULT)
     done = explore(kernel, goal, trace, budget or Budget(), DEFAULT, DEFAULT.guessed, barred=demand.barred)
     paths = [Path(s.kernel, s.steps, s.back, s.look.found, s.look.price) for s in done.states
-             if isinstance(s.look.found, Offer)]  # fmt: skip
+             if isinstance(s.look.found, Selection)]  # fmt: skip
     paths.sort(key=lambda p: (p.price, len(p.steps)))
     first = done.states[0].look.found
     report = _with_nearest(first, done, demand.instructions) if isinstance(first, Uncovered) and not paths else None
@@ -123,7 +122,7 @@ def find(
 
 
 def _with_nearest(
-    report: Uncovered, done: Outcome[Offer | Uncovered], instructions: Sequence[Instruction]
+    report: Uncovered, done: Outcome[Selection | Uncovered], instructions: Sequence[Instruction]
 ) -> Uncovered:
     """The report, with the rewritten kernel that leaves least uncovered, if it leaves less than the user's own."""
     met = [(s, s.look.found) for s in done.states if isinstance(s.look.found, Uncovered) and not s.look.found.unmet]
@@ -167,46 +166,6 @@ def _shortest(done: Outcome[tuple[Mapped, ...]]) -> tuple[Path[tuple[Mapped, ...
     least = min((len(s.steps) for s in solved), default=0)
     paths = [Path(s.kernel, s.steps, s.back, s.look.found, s.look.price) for s in solved if len(s.steps) == least]
     return tuple(sorted(paths, key=lambda p: p.price))
-
-
-def cover_with_search(
-    kernel: Kernel,
-    demand: Demand,
-    trace: Trace,
-    *,
-    ahead: Sequence[Step] = (),
-) -> Cover | Uncovered:
-    """A cover of ``kernel`` or of an equivalent kernel that the search finds; ``steps`` and ``back`` of the cover tell.
-
-    Where several kernels can be carried out, which one to take is a choice of the Approach, cheapest first. The search
-    begins where the steps ``ahead`` lead.
-    """
-    original, back = kernel, Correspondence.identity(kernel)
-    for s in ahead:
-        rewrite = taken(s.transform, kernel, s.site)
-        kernel, back = rewrite.kernel, back.then(rewrite.back)
-        follow(kernel, original)
-    result = find(kernel, demand, trace)
-    if not result.paths:
-        assert result.uncovered is not None
-        notes = {"states": result.states, "blind expansions": result.blind_expansions, "complete": result.complete}
-        return replace(result.uncovered, notes=notes, undecided=demand.barred.why)
-    path = result.paths[0]
-    if len(result.paths) > 1:
-        costs = [p.price[0] for p in result.paths]
-        path = trace.choose(Choice("kernel", result.paths, {"options": [p.label() for p in result.paths]}, costs))
-    made = settle(path.found, trace)
-    steps = (*ahead, *path.steps)
-    back = back.then(path.back) if ahead and path.steps else back if ahead else path.back
-    notes = {
-        **made.notes,
-        "numerics": sorted(needed(steps)),
-        "because": tuple(s.reason for s in steps),
-        "blind expansions": result.blind_expansions,
-    }
-    backs, chain = (back,) if steps else (), rewritings(original, steps)
-    told = {"ahead": len(ahead), "errors": errors(original, steps), "notes": notes}
-    return replace(made, original=original, steps=tuple(map(str, steps)), back=backs, chain=chain, **told)
 
 
 def needed(steps: Sequence[Step]) -> frozenset[str]:

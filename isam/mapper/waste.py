@@ -15,13 +15,13 @@ from isam.ir.dataflow import bits
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import Access, Kernel, Statement
 from isam.ir.mismatch import Mismatch
-from isam.mapper.cover import Offer
+from isam.mapper.covers import Selection
 from isam.mapper.pricing import number
 from isam.mapper.uncovered import reports
 from isam.transforms.edit import readers, writers
 
 
-def wasted(found: Offer, instructions: Sequence[Instruction]) -> tuple[Mismatch, ...]:
+def wasted(found: Selection, instructions: Sequence[Instruction]) -> tuple[Mismatch, ...]:
     """The mismatches at temporaries that the best covers keep although they are larger than every argument, or are
     summed along an axis that what they are multiplied with does not have."""
     kernel = found.kernel

@@ -12,7 +12,7 @@ from isam.ir import oracle
 from isam.ir.text import parse, parse_file, parse_instruction
 from isam.mapper.cover import cover
 from isam.mapper.demand import Demand
-from isam.mapper.search import cover_with_search, find
+from isam.mapper.search import find
 
 SURFACE = Path(__file__).parents[1] / "text" / "surface.isam"
 SIZES = {"H": 5, "W": 4, "C": 3, "Q": 2, "K": 6, "R": 3, "S": 2}
@@ -109,7 +109,7 @@ def test_factoring_is_chosen_because_of_the_report_and_nothing_is_tried_blindly(
 def test_three_statements_become_a_matrix_product_and_the_rest_another_or_a_dot(sepconv):
     """In the paper's two-operand form a matrix product has three statements (t = a; t *= b; c += t), here two."""
     trace = Trace(Approach())
-    c = cover_with_search(sepconv, Demand(offered(GEMM_ACC, DOT, ZERO)), trace)
+    c = cover(sepconv, Demand(offered(GEMM_ACC, DOT, ZERO)), trace)
     assert c, c
     assert c.steps == ("factor (product 2, pulled 1, sum 3)",)
     into = {m.operand("C").buffer: m for m in c.mappings if m.instruction.name == "gemm"}
@@ -127,7 +127,7 @@ def test_three_statements_become_a_matrix_product_and_the_rest_another_or_a_dot(
 def test_an_overwriting_product_takes_the_initialisation_along():
     """Channel multiplier one: one summed axis is left, so the product that starts from zero fits."""
     kernel = parse(ONE_PER_CHANNEL)
-    c = cover_with_search(kernel, Demand(offered(GEMM, DOT, ZERO)), Trace(Approach()))
+    c = cover(kernel, Demand(offered(GEMM, DOT, ZERO)), Trace(Approach()))
     assert c, c
     (product,) = [m for m in c.mappings if m.instruction.name == "gemm"]
     assert len(product.statements) == 3
@@ -152,15 +152,15 @@ def test_without_the_permission_to_reassociate_nothing_is_factored(sepconv):
     from dataclasses import replace
 
     exact = replace(sepconv, permits=frozenset({"exact"}))
-    no = cover_with_search(exact, Demand(offered(GEMM_ACC, DOT, ZERO)), Trace(Approach()))
+    no = cover(exact, Demand(offered(GEMM_ACC, DOT, ZERO)), Trace(Approach()))
     assert not no
     assert "sums" in str(no)
 
 
 def test_the_search_replays_to_the_same_decisions(sepconv):
     trace = Trace(Approach())
-    first = cover_with_search(sepconv, Demand(offered(GEMM_ACC, DOT, ZERO)), trace)
+    first = cover(sepconv, Demand(offered(GEMM_ACC, DOT, ZERO)), trace)
     again = Trace.replaying(trace.to_json())
-    second = cover_with_search(sepconv, Demand(offered(GEMM_ACC, DOT, ZERO)), again)
+    second = cover(sepconv, Demand(offered(GEMM_ACC, DOT, ZERO)), again)
     assert first.mappings == second.mappings
     assert again.to_json() == trace.to_json()

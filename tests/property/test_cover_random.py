@@ -13,9 +13,9 @@ from isam.approach.choice import Approach, Trace
 from isam.ir import oracle
 from isam.ir.kernel import Item, Kernel, Recurrence
 from isam.ir.normal import normal_form
-from isam.mapper.cover import cover, offer
+from isam.mapper.cover import cover
+from isam.mapper.covers import selection
 from isam.mapper.demand import Demand
-from isam.mapper.search import cover_with_search
 from isam.system.load import load_system
 from isam.transforms import ALL
 from tests.random_kernels import random_kernel, show
@@ -66,10 +66,10 @@ def test_a_cover_has_every_statement_once_in_an_order_that_keeps_the_meaning(see
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_search_never_changes_the_meaning_and_never_pays_more(seed):
     kernel = concrete(seed)
-    c = cover_with_search(kernel, Demand(machine()), Trace(Approach()))
+    c = cover(kernel, Demand(machine()), Trace(Approach()))
     assert c
     assert oracle.equal(kernel, c.kernel, {}, seed), show(kernel, {})
-    plain = offer(kernel, Demand(machine()))
+    plain = selection(kernel, Demand(machine()))
     assert c.notes["calls"] <= plain.price[0]
 
 

@@ -26,7 +26,10 @@ CLOSE = 2  # iterations looked at one by one
 
 
 @dataclass
-class Behind:
+class Lookback:
+    """What accesses meet, looking back from a point in a tree: steps before it in its sequence, then, loop by loop,
+    those of the iterations before and what stands before the loop."""
+
     within: Within
     trees: tuple[Node, ...]
     _possible: dict[object, frozenset[Met]] = field(default_factory=dict)

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from isam.schedule.tree import Issue, Loop, Node, Schedule, Seq, Wait, children, distinct, mapped
 from isam.scheduler.tiles import Ranges
-from isam.scheduler.waits.behind import Behind
+from isam.scheduler.waits.behind import Lookback
 from isam.scheduler.waits.footprints import Footprint, Prints, first_value, range_of, values_of
 from isam.scheduler.waits.look import Frame, Lags, Met
 from isam.scheduler.waits.within import Within, runs
@@ -59,7 +59,7 @@ class Tokens:
         threads = system.threads
         self.ordered = {streams[u] for u in threads.units} if threads else set[str]()  # a thread waits for itself
         self.apart = set(threads.memories) if threads else set[str]()  # nobody else touches these
-        self.behind = Behind(Within(Prints(schedule, streams, scopes), whole, groups, owned, inner), trees)
+        self.behind = Lookback(Within(Prints(schedule, streams, scopes), whole, groups, owned, inner), trees)
         self.lags: dict[int, Lags] = {}
 
     def visit(self, node: Node, at: Frame) -> None:

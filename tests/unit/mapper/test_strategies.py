@@ -15,8 +15,9 @@ from isam.compiler import as_approach
 from isam.diagnostics import IsamError
 from isam.ir import oracle
 from isam.ir.text import parse, parse_instruction
+from isam.mapper.cover import cover
 from isam.mapper.demand import Demand
-from isam.mapper.search import DEFAULT, Budget, cover_with_search, find, reach
+from isam.mapper.search import DEFAULT, Budget, find, reach
 from isam.mapper.seen import Histories
 from tests.paper.test_tr3 import DOT, GEMM_ACC, ONE_PER_CHANNEL, offered
 from tests.paper.test_tr3 import ZERO as ZERO_TEXT
@@ -103,24 +104,24 @@ def test_no_strategy_beats_the_exhaustive_one_and_flags_are_true(name):
 def test_the_same_decisions_twice_and_from_a_recording(name):
     machine = [GEMM, ZERO, COPY]
     traces = [Trace(approach(name)) for _ in range(2)]
-    first, second = (cover_with_search(GEMV, Demand(machine), t) for t in traces)
+    first, second = (cover(GEMV, Demand(machine), t) for t in traces)
     assert first
     assert first == second
     assert traces[0].to_json() == traces[1].to_json()
     again = Trace.replaying(traces[0].to_json())
-    assert cover_with_search(GEMV, Demand(machine), again) == first
+    assert cover(GEMV, Demand(machine), again) == first
     assert again.to_json() == traces[0].to_json()
 
 
 def test_replay_as_an_approach_follows_what_it_can():
     machine = [GEMM, ZERO, COPY]
     recorded = Trace(Random(5))
-    first = cover_with_search(GEMV, Demand(machine), recorded)
+    first = cover(GEMV, Demand(machine), recorded)
     followed = Trace(Replay(recorded.to_json()))
-    assert cover_with_search(GEMV, Demand(machine), followed) == first
+    assert cover(GEMV, Demand(machine), followed) == first
     assert [d.label for d in followed.decisions] == [d.label for d in recorded.decisions]
     elsewhere = parse(ONE_PER_CHANNEL)
-    c = cover_with_search(elsewhere, Demand(offered(GEMM_ACC, DOT, ZERO_TEXT)), Trace(Replay(recorded)))
+    c = cover(elsewhere, Demand(offered(GEMM_ACC, DOT, ZERO_TEXT)), Trace(Replay(recorded)))
     assert c
     assert oracle.equal(elsewhere, c.kernel, {}, 1)
 

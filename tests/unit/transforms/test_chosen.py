@@ -12,8 +12,8 @@ from isam.ir.kernel import Kernel
 from isam.ir.mapping import Cover
 from isam.ir.mismatch import Mismatch
 from isam.ir.text import parse, parse_instruction
+from isam.mapper.cover import cover
 from isam.mapper.demand import Demand
-from isam.mapper.search import cover_with_search
 
 ONE = parse_instruction("instruction one()\n  in S: f32\n  out D: f32\n  D = S\n")
 ZERO = parse_instruction("instruction zero(N)\n  out D: f32[N]\n  forall i < N\n    D[i] = 0\n")
@@ -36,7 +36,7 @@ GEMV = parse_instruction("""instruction gemv(M, K)
 
 def solved(kernel: Kernel, *instructions, uses: str, require: tuple[str, ...] = ()) -> Cover:
     """The cover that the search finds: by directed steps only, with the meaning kept, using that instruction."""
-    c = cover_with_search(kernel, Demand([*instructions, ONE], require=require), Trace(Approach()))
+    c = cover(kernel, Demand([*instructions, ONE], require=require), Trace(Approach()))
     assert c, c
     assert c.notes["blind expansions"] == 0
     assert uses in {m.instruction.name for m in c.mappings}, [str(m) for m in c.mappings]
@@ -322,7 +322,7 @@ def test_gradients_of_a_strided_convolution_see_zeros_in_between():
     assert laws(c) == ["dilate", "skew", "reverse-sum", "reverse-dimension"]
     assert c.back[0].meaning("dy_d") == "dy with 1 zeros after each: 2 times the products"
     strict = STRIDED.format(permits="", sum="dw[s] += x[2 * v + s] * dy[v]")
-    assert not cover_with_search(parse(strict), Demand([SLIDE, ZERO, ONE]), Trace(Approach()))
+    assert not cover(parse(strict), Demand([SLIDE, ZERO, ONE]), Trace(Approach()))
 
 
 def test_a_depthwise_product_is_embedded_in_a_dense_one_and_the_price_is_told():
@@ -332,7 +332,7 @@ def test_a_depthwise_product_is_embedded_in_a_dense_one_and_the_price_is_told():
     assert c.notes["numerics"] == ["finite"]
     (d,) = [b.name for b in c.kernel.buffers if b.name.endswith("_d")]
     assert c.back[0].meaning(d).endswith("zeros beside it: 4 times the products")
-    strict = cover_with_search(parse(DEPTHWISE.format(permits="")), Demand([GEMM, ZERO, ONE]), Trace(Approach()))
+    strict = cover(parse(DEPTHWISE.format(permits="")), Demand([GEMM, ZERO, ONE]), Trace(Approach()))
     assert not strict
 
 
@@ -379,7 +379,7 @@ def test_a_product_of_any_size_fits_a_tile_of_one_size():
     assert sorted(laws(c)) == ["round-up", "round-up", "round-up-sum"]
     assert all("padding would make them" in why for why in c.notes["because"])
     strict = parse(text.format(permits="  permits exact\n"))
-    exact = cover_with_search(strict, Demand([tile, ZERO, ONE]), Trace(Approach()))
+    exact = cover(strict, Demand([tile, ZERO, ONE]), Trace(Approach()))
     assert not exact
 
 
