@@ -90,8 +90,8 @@ def show(form: Form, as_json: bool, ask: Callable[[], Answer]) -> int:
 
 
 def misused(d: Diagnostic, form: Form, usage: str | None, as_json: bool) -> int:
-    """Tells what is wrong with a command line that no verb was asked with, and returns the exit code. ``usage``: how the
-    verb is asked; None: that, and what is wrong, is told already."""
+    """Tells what is wrong with a command line that no verb was asked with, and returns the exit code. ``usage``: how
+    the verb is asked; None: that, and what is wrong, is told already."""
     if usage is not None:
         _err(f"{usage}\n{d}" if usage else str(d))
     if as_json:
