@@ -130,14 +130,47 @@ def with_source(found: Iterable[Diagnostic], text: str) -> list[Diagnostic]:
     return [replace(d, source_line=lines[d.loc.line - 1]) if 0 < d.loc.line <= len(lines) else d for d in found]
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """A hint naming the closest known word, first one that differs in case only, or the empty string."""
-    import difflib
+MOST_MEANT = 3  # known words that a hint names
 
-    others = [k for k in known if k != word]
-    close = [k for k in others if k.lower() == word.lower()]
-    close = close or difflib.get_close_matches(word, others, n=1, cutoff=0.6)
-    if not close and len(word) == 2:  # one letter is half of it: the only one that shares the other
-        alike = [k for k in others if len(k) == 2 and (k[0] == word[0]) != (k[1] == word[1])]
-        close = alike if len(alike) == 1 else []
-    return f"did you mean '{close[0]}'?" if close else ""
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """A hint naming the closest known word, or all where two or three are equally close; otherwise the empty string."""
+    close = closest(word, known)
+    if not 1 <= len(close) <= MOST_MEANT:
+        return ""
+    *others, last = (f"'{k}'" for k in close)
+    return f"did you mean {', '.join(others)}{' or ' if others else ''}{last}?"
+
+
+def closest(word: str, known: Iterable[str]) -> list[str]:
+    """The known words that are most like another one: several where they are equally close, none where none is like it.
+
+    How far apart two words are is how many letters of either the other does not have in that order; of words equally
+    far apart those are closer that differ less in case. They are alike if they share a letter and one is wrong, missing
+    or too many, or two of five are."""
+    found: dict[tuple[int, int], list[str]] = {}
+    for k in dict.fromkeys(known):
+        if k != word and (apart := _apart(word.lower(), k.lower())) is not None:
+            found.setdefault((apart, -_shared(word, k)), []).append(k)
+    return found[min(found)] if found else []
+
+
+def _apart(a: str, b: str) -> int | None:
+    """How many letters of two words are not shared in one order; None where they are not alike."""
+    shared, both = _shared(a, b), len(a) + len(b)
+    apart = both - 2 * shared
+    alike = max(len(a), len(b)) - shared <= 1 or apart * 5 <= both * 2
+    return apart if alike and shared else None
+
+
+def _shared(a: str, b: str) -> int:
+    """The length of the longest sequence of letters that both words have, other letters between them or not."""
+    places: dict[str, int] = {}
+    for n, letter in enumerate(a):
+        places[letter] = places.get(letter, 0) | 1 << n
+    every = (1 << len(a)) - 1
+    rest = every  # bit n is 0 where the sequence so far grows by letter n of ``a``
+    for letter in b:
+        met = rest & places.get(letter, 0)
+        rest = (rest + met | rest - met) & every
+    return len(a) - rest.bit_count()

@@ -89,15 +89,12 @@ def show(form: Form, as_json: bool, ask: Callable[[], Answer]) -> int:
     return EXIT[answer.verdict]
 
 
-def misused(e: Any, as_json: bool) -> int:
-    """Tells what is wrong with a command line that no verb was asked with, a ``UsageError`` of the parser; the document
-    is of the verb's schema where there is one."""
-    e.show()
-    command = e.ctx.command if e.ctx is not None else None
-    form = getattr(getattr(command, "callback", None), "form", None) or Form("usage", {})
+def misused(d: Diagnostic, form: Form, usage: str | None, as_json: bool) -> int:
+    """Tells what is wrong with a command line that no verb was asked with, and returns the exit code. ``usage``: how
+    the verb is asked; None: that, and what is wrong, is told already."""
+    if usage is not None:
+        _err(f"{usage}\n{d}" if usage else str(d))
     if as_json:
-        asked = e.ctx.command_path if e.ctx is not None else "isam"
-        d = Diagnostic("cli-usage", e.format_message().strip(), hint=f"{asked} --help")
         _whole(_document(form, "input", {"diagnostics": [plain(d)]}))
     return EXIT["input"]
 

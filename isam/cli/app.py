@@ -27,13 +27,14 @@ from isam.cli import (
     tune,
     verify,
 )  # fmt: skip
-from isam.cli.answer import TRACEBACK, misused
+from isam.cli.answer import TRACEBACK
+from isam.cli.usage import refused
 
 USAGE: type[Exception] = typer.BadParameter.__mro__[1]  # UsageError, of the parser that typer brings
 
 app = typer.Typer(
     name="isam", add_completion=False, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    suggest_commands=False, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )  # fmt: skip
 
 
@@ -94,7 +95,7 @@ def run(argv: Sequence[str] | None = None) -> int:
     except typer.Abort as e:  # what the parser makes of an interrupt
         raise KeyboardInterrupt from e
     except USAGE as e:
-        return misused(e, "--json" in arguments)
+        return refused(e, typer.main.get_command(app), arguments)
     except SystemExit as e:
         if e.code is None or isinstance(e.code, int):
             return e.code or 0

@@ -21,7 +21,7 @@ CODES: dict[str, str] = {
     "cli-size": "A size on the command line (-D NAME=NUMBER) is malformed, given twice or missing, or an "
                 "artifact is compiled for another.",
     "cli-usage": "The command line is not one that the verb takes: an option or a verb that there is not, something "
-                 "missing, or a value of another kind. Told so with --json only.",
+                 "missing or too much, or a value of another kind.",
     "tune-approach": "Schedules are to be run beside each other by an Approach that runs none.",
     "tune-system": "Schedules of a machine whose code does not run on this CPU are to be run on it.",
 }

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from isam.classes import dataclass
 from isam.cli.answer import SUBJECT
-from isam.diagnostics import Diagnostic, IsamError, Loc, did_you_mean, fail
+from isam.diagnostics import Diagnostic, IsamError, Loc, closest, did_you_mean, fail
 
 if TYPE_CHECKING:
     from isam.artifact import Artifact
@@ -192,13 +192,11 @@ def _decoded(content: bytes, file: str) -> str:
 
 def _near(file: str) -> str:
     """A hint naming a file beside it that is called alike; an ending that many have makes nothing alike."""
-    import difflib
-
     wanted = Path(file)
     try:
         beside = [p for p in wanted.parent.iterdir() if p.name != wanted.name] if wanted.parent.is_dir() else []
     except (OSError, ValueError):
         return ""
     known = {p.stem: p.name for p in sorted(beside, key=lambda p: (p.suffix == wanted.suffix, p.name))}
-    close = difflib.get_close_matches(wanted.stem, known, 1)
+    close = closest(wanted.stem, known)
     return f"did you mean '{known[close[0]]}'?" if close else ""

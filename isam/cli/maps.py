@@ -92,7 +92,7 @@ READING: dict[str, tuple[Part, ...]] = {
         ("A machine for readers", "show draw draw_rows draw_mesh draw_svg"),
     ),
     "cli": (
-        ("How a verb is run", "app answer interrupts progress codes"),
+        ("How a verb is run", "app usage answer interrupts progress codes"),
         ("What verbs share", "options given places data limits fair"),
         ("Kernels", "check print explain map onward schedule compile run_ tune range_ verify made_of emitted"),
         ("Machines (`system/`)", "system/ system/listing system/new system/check system/trial system/show "

@@ -1,8 +1,10 @@
 """Random programs made from a description alone: instructions of a machine, strung together, are kernels it must run.
 
 A program's statements are bodies of instructions at random sizes, within their limits or beyond; an operand is what an
-earlier one left, where dtype and shape allow it, or a new argument. What the compiler makes of it is executed by the
-strict simulator in residues modulo a prime and must equal the oracle, without tolerance.
+earlier one left, where dtype and shape allow it, or a new argument. All that a program does is done with arguments and
+reaches a result, so that what any of its instructions does wrong is seen. What the compiler makes of it is executed by
+the strict simulator in residues modulo a prime and must equal the oracle, without tolerance. Of a program that is wrong
+as few statements are left as are still wrong together, and the calls that made what is wrong are named.
 """
 
 from __future__ import annotations
@@ -14,9 +16,12 @@ from collections.abc import Iterator
 from dataclasses import field, replace
 from math import inf
 
+import numpy as np
+
 from isam.classes import dataclass
 from isam.compiler.alone import has_any, typed, types_of
-from isam.compiler.stages import new_job, run_stages
+from isam.compiler.smallest import Sizes, smallest
+from isam.compiler.stages import new_job, plain_stages
 from isam.diagnostics import InternalError, IsamError
 from isam.ir.kernel import Buffer, Kernel, Statement
 from isam.ir.text import print_kernel
@@ -27,6 +32,7 @@ from isam.system.graph import System
 MAX_ELEMENTS = 1 << 14  # of one operand, so that the simulator is done soon
 MAX_POINTS = 1 << 17  # of one statement
 TRIES = 200  # in a row without a program, after which there is taken to be none
+RESULTS = ("out", "inout")  # roles of operands that are written
 FREE = 24  # sizes without a limit stay below
 
 
@@ -62,7 +68,7 @@ class Use:
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """``verdict``: right, wrong, or no, with the reason, of which ``whole`` is all that was said; ``kernel``: the
-    program."""
+    program, of one that is wrong the smallest part found that is."""
 
     kernel: Kernel
     verdict: str
@@ -89,24 +95,56 @@ def programs(system: System, seed: int, use: Use, end: float = inf) -> Iterator[
 
 
 def _judged(kernel: Kernel, machine: System, seed: int, use: Use) -> Outcome:
+    """What becomes of the program, or of the smallest part of it that is wrong."""
+    found = _tried(kernel, machine, seed, use)
+    if found.verdict != "wrong":
+        return found
+
+    def shows(part: Kernel, _: Sizes) -> bool:
+        return not verify(part) and _tried(part, machine, seed, Use()).verdict == "wrong"
+
+    part, _ = smallest(kernel, {}, shows)
+    return _tried(part, machine, seed, Use())
+
+
+def _tried(kernel: Kernel, machine: System, seed: int, use: Use) -> Outcome:
     from isam.codegen.simulator import residues, simulate
+    from isam.codegen.simulator.fault import SimulationFault
     from isam.ir import oracle
 
     arrays = oracle.inputs(kernel, {}, seed)
+    job = new_job(kernel, machine, {}, None)
     try:
-        job = run_stages(new_job(kernel, machine, {}, None))
+        plain_stages(job)
         assert job.schedule is not None
         use.add(job.schedule)
         got = simulate(job.schedule, arrays, residues(seed))
     except IsamError as e:
         return Outcome(kernel, "no", e.diagnostics[0].message.splitlines()[0], str(e))
-    except InternalError as e:  # of the compiler, or a fault that the strict simulator met
+    except SimulationFault as e:  # its text names the call
+        return Outcome(kernel, "wrong", str(e))
+    except InternalError as e:  # of the compiler
         return Outcome(kernel, "wrong", str(e).splitlines()[0])
     want = oracle.run_modular(kernel, arrays, {}, seed)
     for name, expected in want.items():
-        if not (got[name] == expected).all():
-            return Outcome(kernel, "wrong", f"'{name}' differs from the oracle's")
+        wrong = np.argwhere(np.asarray(got[name] != expected))
+        if len(wrong):
+            at = ", ".join(map(str, wrong[0]))
+            return Outcome(kernel, "wrong", f"{name}[{at}] differs from the oracle's; {_made(job.schedule, name)}")
     return Outcome(kernel, "right")
+
+
+def _made(schedule: Schedule, name: str) -> str:
+    """Which instructions make a buffer, and which move data."""
+    made: dict[str, None] = {}
+    moves: dict[str, None] = {}
+    for n in (n for tree in (schedule.bind, schedule.call) for n in distinct(tree) if isinstance(n, Issue)):
+        written = {b.name for b in schedule.system.instructions[n.instruction].body.arguments if b.role in RESULTS}
+        if n.is_move:
+            moves[n.instruction] = None
+        elif any(o.name in written and o.tile.buffer == name for o in n.operands):
+            made[n.instruction] = None
+    return f"made by {', '.join(made) or 'no instruction'}, moved by {', '.join(moves) or 'none'}"
 
 
 def program(system: System, rng: random.Random, length: int) -> Kernel | None:
@@ -128,16 +166,18 @@ class _Program:
         self.rng = rng
         self.buffers: dict[str, Buffer] = {}
         self.body: list[Statement] = []
+        self.told: set[str] = set()  # buffers that hold something of an argument, not literals alone
 
     def add(self, body: Kernel) -> None:
         """An instruction's body at some sizes, on operands that are there or new."""
-        old = [b for b in self.buffers.values() if b.role != "in"]
+        old = [b for b in self.buffers.values() if b.role in RESULTS]
         inputs = [a for a in body.arguments if a.role != "out"]
         sizes: dict[str, int] = {}
         played: dict[str, str] = {}
         if old and inputs:
             operand, buffer = self.rng.choice(inputs), self.rng.choice(old)
-            if operand.dtype == buffer.dtype and _same(operand, buffer, sizes):
+            tells = buffer.name in self.told or (operand.role == "inout" and len(inputs) > 1)  # a sum begins with 0
+            if tells and operand.dtype == buffer.dtype and _same(operand, buffer, sizes):
                 played[operand.name] = buffer.name
         for s in body.syms:
             if s.name not in sizes:
@@ -151,14 +191,18 @@ class _Program:
             if b.name not in played:
                 name = played[b.name] = f"b{len(self.buffers)}"
                 self.buffers[name] = replace(b, name=name, declared=b.role != "temp")
-        self.body += [it.renamed(played) for it in whole.statements]
+                self.told |= {name} if b.role in ("in", "const", "inout") else set()
+        for s in (it.renamed(played) for it in whole.statements):
+            self.body.append(s)
+            self.told |= {s.dest.buffer} if any(a.buffer in self.told for a in s.reads) else set()
 
     def kernel(self) -> Kernel:
-        """All that was added; what is written and read again may be a temporary."""
-        read = {a.buffer for s in self.body for a in s.reads}
+        """All that was added; what something else is made of last may be a temporary."""
+        last = {name: s for s in self.body for name in (s.dest.buffer, *(a.buffer for a in s.reads))}
         buffers = []
         for b in self.buffers.values():
-            inner = b.role == "out" and b.name in read and self.rng.random() < 0.5
+            handed_on = b.role == "out" and last[b.name].dest.buffer != b.name
+            inner = handed_on and self.rng.random() < 0.5
             buffers.append(replace(b, role="temp") if inner else replace(b, role="in") if b.role == "const" else b)
         return Kernel("program", (), tuple(buffers), tuple(self.body))
 

@@ -22,6 +22,7 @@ from typing import Any, overload
 from isam.diagnostics import Loc, fail
 from isam.frontend.builder import Builder
 from isam.frontend.pyexpr import Unreadable, expression_of, where_of
+from isam.ir.elsewhere import ASSIGNMENTS
 from isam.ir.expressions import Cursor, Fault
 from isam.ir.heads import size_declaration
 from isam.ir.kernel import Kernel
@@ -261,6 +262,7 @@ class _Reader:
             dest = self._dest(s.target)
             value = expression_of(self, s.value)
         elif isinstance(s, ast.Assign) and len(s.targets) == 1:
+            self._spelled(s.value)
             op, dest = "", self._dest(s.targets[0])
             value = expression_of(self, s.value)
             op, value = _folded(dest, value, axes)
@@ -273,6 +275,14 @@ class _Reader:
             raise self.wrong(s, "this statement has no meaning in a kernel",
                              "expected an assignment such as C[i, j] += A[i, k]")
         return Assign(dest, op, value, value.loc)
+
+    def _spelled(self, value: ast.expr) -> None:
+        """Refuses ``=+``, which Python takes for an assignment, as the language does."""
+        at = self.loc(value)
+        line = self.report.lines[at.line - 1] if at.line <= len(self.report.lines) else ""
+        sign = line[max(0, at.column - 2) : at.column]
+        if isinstance(value, ast.UnaryOp) and sign in ASSIGNMENTS:
+            raise self.wrong(value, f"there is no '{sign}'", ASSIGNMENTS[sign])
 
     def _dest(self, target: ast.expr) -> Ref:
         e = expression_of(self, target)

@@ -13,7 +13,10 @@ CHARACTERS = {
 }
 COMMENTS = ("/", "//", "%", "*")  # what begins one
 BLOCKS = {"/*": "*/", '"""': '"""', "'''": "'''"}  # what begins one of several lines, and what ends it
-ASSIGNMENTS = {"-=": "write += -(...)", "/=": "write *= 1.0 / (...)"}
+ASSIGNMENTS = {
+    "-=": "write += -(...)", "/=": "write *= 1.0 / (...)",
+    "=+": "write += to add to what is there, = to assign", "=*": "write *= to multiply what is there",
+}  # fmt: skip
 ROLES = {
     **dict.fromkeys(("input", "inp", "arg", "read"), "in"),
     **dict.fromkeys(("output", "result", "ret", "write"), "out"),

@@ -27,7 +27,7 @@ TOKEN = re.compile(
     r"(?P<space>[ \t\r\f\v]+)|(?P<comment>\#.*)"
     r"|(?P<float>(?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+)"
     r"|(?P<int>\d+)|(?P<name>[A-Za-z_][A-Za-z_0-9]*)"
-    r"|(?P<op>\*\*|//|<=|>=|==|!=|\+=|-=|\*=|/=|[-+*/%<>=()\[\],:.])"
+    r"|(?P<op>\*\*|//|<=|>=|==|!=|\+=|-=|\*=|/=|=\+|=\*|[-+*/%<>=()\[\],:.])"
 )
 OPEN = {"(": ")", "[": "]"}
 BLOCK_WORDS = frozenset({"kernel", "instruction", "forall", "loop", "permits"})

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from isam.classes import dataclass
-from isam.system.draw import edges, touched
+from isam.system.draw import edges, shared, touched
 from isam.system.graph import CACHED, Memory, System, Unit
+from isam.system.groups import Link
 from isam.system.show import few
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The memories that are joined, and how: ``e`` by an arrow from the first to the last (``both``: and back), ``w``
-    as what a unit works on, ``c`` as caches in front of the first."""
+    """The memories that are joined, and how: ``e`` by an arrow from the first to the last (``both``: and back), ``k``
+    the same over a link, ``w`` as what a unit works on, ``c`` as caches in front of the first."""
 
     kind: str
     memories: tuple[str, ...]
@@ -21,13 +22,13 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """What is there once (``name`` is empty), or is in one replica: its memories, and its units with their rows; a unit
-    that is None stands for rows that are no unit's."""
+    """What is there once (``name`` is empty), or is in one replica: its memories, and its units and links with their
+    rows; None stands for rows that are nobody's."""
 
     name: str
     count: int
     memories: list[Memory]
-    units: list[tuple[Unit | None, list[Row]]]
+    units: list[tuple[Unit | Link | None, list[Row]]]
 
 
 def blocks(system: System) -> list[Block]:
@@ -39,6 +40,9 @@ def blocks(system: System) -> list[Block]:
         units = [u for u in system.units.values() if (system.replica_of(u.name) or "") == name]
         memories = [m for m in order if (system.replica_of(m.name) or "") == name]
         out.append(Block(name, count, memories, [(u, _rows(system, u)) for u in units]))
+    for k in system.links.values():  # whatever shares it, it is there once
+        rows = [Row("k", (e.source, e.target), e.label, e.both) for e in shared(system, k)]
+        out[0].units.append((k, rows))
     for of, caches in _caches(system).items():
         home = next((b for b in out[1:] if any(m.name in caches for m in b.memories)), out[0])
         home.units.insert(0, (None, [Row("c", (of, *caches), f"cached: {of}")]))
@@ -75,4 +79,4 @@ def _rows(system: System, u: Unit) -> list[Row]:
     computes = [n for n in u.runs if n not in moves and n in system.instructions]
     works = touched(system, u.runs)
     rows = [Row("w", tuple(works), ", ".join(few(computes, 3)))] if works else []
-    return rows + [Row("e", (e.source, e.target), e.label, e.both) for e in edges(system) if e.issuer == u.name]
+    return rows + [Row("e", (e.source, e.target), e.label, e.both) for e in edges(system) if e.by == u.name]

@@ -1,7 +1,8 @@
 """A machine as an SVG that needs nothing else. Memories stand side by side, home on the left, each over a line of its
 own; units stand on the right, one below the other, each beside its rows: one with a dot on the line of every memory in
-which operands of its instructions may live, and one with an arrow for every edge whose moves it issues. So nothing that
-is drawn lies over anything else, however many edges there are."""
+which operands of its instructions may live, and one with an arrow for every edge whose moves it issues. Links stand
+below the units that are there once, each beside an arrow for every edge whose moves share it. So nothing that is drawn
+lies over anything else, however many edges there are."""
 
 from __future__ import annotations
 
@@ -10,29 +11,34 @@ from html import escape
 from isam.system.draw_mesh import drawing
 from isam.system.draw_rows import Block, Row, blocks
 from isam.system.graph import Memory, System, Unit
-from isam.system.show import frequency, size_text
+from isam.system.groups import Link
+from isam.system.show import frequency, rate, size_text
 
 TOP, HIGH, ROW, GAP, LEFT = 64, 40, 22, 16, 30  # where boxes begin, height of one, of a row, between things, margin
 CAPTION = 24  # height of the words over a mesh
 STYLE = (
     "text{font:12px sans-serif;fill:#222}.s{font-size:10px;fill:#555}.m{fill:#e8f0fb;stroke:#36619e}"
-    ".u{fill:#fdf3dc;stroke:#a07a1c}.e{fill:none;stroke:#36619e;marker-end:url(#a)}"
+    ".u{fill:#fdf3dc;stroke:#a07a1c}.e{fill:none;stroke:#36619e;marker-end:url(#e)}"
     ".w{fill:none;stroke:#a07a1c}.d{fill:#a07a1c}.j{fill:none;stroke:#b9a36a;stroke-dasharray:2 3}"
     ".c{fill:none;stroke:#36619e;stroke-dasharray:6 3}.b{fill:#36619e}.l{stroke:#ccd6e4}"
+    ".n{fill:#e6f3e8;stroke:#3d7d4a}.k{fill:none;stroke:#3d7d4a;marker-end:url(#k)}.v{fill:none;stroke:#3d7d4a}"
     ".r{fill:none;stroke:#777;stroke-dasharray:6 4}"
 )
-HEAD = ('<defs><marker id="a" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" markerHeight="7" '
-        'orient="auto-start-reverse"><path d="M0 0 8 4 0 8z" fill="#36619e"/></marker></defs>')  # fmt: skip
+HEAD = "<defs>" + "".join(
+    f'<marker id="{kind}" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" markerHeight="7" '
+    f'orient="auto-start-reverse"><path d="M0 0 8 4 0 8z" fill="{colour}"/></marker>'
+    for kind, colour in (("e", "#36619e"), ("k", "#3d7d4a"))) + "</defs>"  # fmt: skip
 KEY = ("arrow: moves, by the unit beside it", "dots: where operands of a unit's instructions may live")
+SHARED = "green arrow: moves that share the bandwidth beside it"
 
 
 def svg(system: System) -> str:
     """The graph as one SVG file."""
     boxes = [*((m.name, _note(m)) for m in system.memories.values()),
-             *((u.name, _unit_note(system, u)) for u in system.units.values())]  # fmt: skip
+             *((u.name, _unit_note(system, u)) for u in (*system.units.values(), *system.links.values()))]  # fmt: skip
     picture = _Picture(max(84, *(int(max(wide(n, 12), wide(note, 10))) + 18 for n, note in boxes)))
     width, foot = picture.draw(system, blocks(system))
-    for line in KEY:
+    for line in (*KEY, SHARED) if system.links else KEY:
         picture.parts.append(f'<text class="s" x="20" y="{foot + 10}">{line}</text>')
         width, foot = max(width, 40 + int(wide(line, 10))), foot + 14
     foot += GAP
@@ -58,7 +64,9 @@ def _note(m: Memory) -> str:
     return f"{size_text(m)}{', home' if m.home else ''}"
 
 
-def _unit_note(system: System, u: Unit) -> str:
+def _unit_note(system: System, u: Unit | Link) -> str:
+    if isinstance(u, Link):
+        return rate(u.bandwidth)
     cluster = system.cluster_of(u.name)
     return frequency(u.clock) + (f", {cluster}" if cluster else "")
 
@@ -115,8 +123,9 @@ class _Picture:
                 ends.update(dict.fromkeys(row.memories, middle))
                 parts.append(self._row(row, middle, edge))
             if unit:
-                parts.append(self._box(at, y + (high - HIGH) // 2, "u", unit.name, _unit_note(system, unit)))
-                parts += _joint(edge + 6, middles, at, y + high // 2)
+                box, joint = ("n", "v") if isinstance(unit, Link) else ("u", "w")
+                parts.append(self._box(at, y + (high - HIGH) // 2, box, unit.name, _unit_note(system, unit)))
+                parts += _joint(joint, edge + 6, middles, at, y + high // 2)
             y += high + GAP
         return (at + self.box if any(u for u, _ in b.units) else edge if labels else x - GAP), y
 
@@ -124,12 +133,12 @@ class _Picture:
         """Its line, its label, which ends at ``edge``, and what leads from one to the other."""
         xs = [self.lines[n] for n in r.memories]
         right = max(xs)
-        if r.kind == "e":
-            start = ' marker-start="url(#a)"' if r.both else ""
+        if r.kind in ("e", "k"):
+            start = f' marker-start="url(#{r.kind})"' if r.both else ""
             loop = f"M{xs[0]} {y - 6}h{GAP}v12h-{GAP}"  # back to where it comes from
             path = f"M{xs[0]} {y}L{xs[1]} {y}" if xs[0] != xs[1] else loop
             right += GAP if xs[0] == xs[1] else 0
-            line = f'<path class="e" d="{path}"{start}/>'
+            line = f'<path class="{r.kind}" d="{path}"{start}/>'
         else:
             dot = "d" if r.kind == "w" else "b"
             line = f'<path class="{r.kind}" d="M{min(xs)} {y}L{right} {y}"/>'
@@ -145,9 +154,9 @@ class _Picture:
                 f'<text class="s" x="{x + 8}" y="{y + 32}">{escape(note)}</text>')  # fmt: skip
 
 
-def _joint(x: int, rows: list[int], box: int, middle: int) -> list[str]:
-    """A bracket from the labels of the rows to the box of their unit."""
+def _joint(kind: str, x: int, rows: list[int], box: int, middle: int) -> list[str]:
+    """A bracket from the labels of the rows to the box of their unit or link."""
     if not rows:
         return []
     bar = f"M{x} {rows[0]}h5V{rows[-1]}h-5" if len(rows) > 1 else f"M{x} {rows[0]}h5"
-    return [f'<path class="w" d="{bar}M{x + 5} {middle}L{box} {middle}"/>']
+    return [f'<path class="{kind}" d="{bar}M{x + 5} {middle}L{box} {middle}"/>']

@@ -53,7 +53,7 @@ def _groups(system: System) -> list[str]:
         _table("meshes", ["name", "places", "of", "channel", "hop", "attached"],
                [_mesh(m) for m in system.meshes.values()]),
         _table("links", ["name", "bandwidth", "shared by"],
-               [[k.name, f"{k.bandwidth / 1e9:g} GB/s", ", ".join(f"{a} -> {b}" for a, b in k.edges)]
+               [[k.name, rate(k.bandwidth), ", ".join(f"{a} -> {b}" for a, b in k.edges)]
                 for k in system.links.values()]),
         _table("registers", ["name", "holds", "at reset", "set by", "required by"],
                [_register(system, r) for r in system.state.values()]),
@@ -64,7 +64,7 @@ def _groups(system: System) -> list[str]:
 def _mesh(m: Mesh) -> list[str]:
     places = " x ".join(map(str, m.shape)) + (", rings" if m.wrap else "")
     ports = "; ".join(f"{memory} at {' '.join(','.join(map(str, p)) for p in some)}" for memory, some in m.ports)
-    return [m.name, places, m.replica, f"{m.bandwidth / 1e9:g} GB/s", f"{m.hop / 1e-9:g} ns", ports]
+    return [m.name, places, m.replica, rate(m.bandwidth), f"{m.hop / 1e-9:g} ns", ports]
 
 
 def _register(system: System, r: Register) -> list[str]:
@@ -119,7 +119,7 @@ def _memory(m: Memory) -> list[str]:
     notes += [f"rows of {bytes_text(m.row)}"] if m.row else []
     notes += [f"masks {m.masks}"] if m.masks else []
     notes += [f"in front of {m.of}"] if m.of else []
-    notes += [f"read at {m.bandwidth / 1e9:g} GB/s"] if m.bandwidth else []
+    notes += [f"read at {rate(m.bandwidth)}"] if m.bandwidth else []
     notes += [f"at most {n} {does} per call" for n, does in ((m.ports.read, "read"), (m.ports.write, "written"))
               if n is not None]  # fmt: skip
     return [m.name, m.kind, size_text(m), f"{m.align} B", ", ".join(notes)]
@@ -142,6 +142,11 @@ def frequency(hz: float) -> str:
         if hz >= factor:
             return f"{hz / factor:g} {unit}"
     return f"{hz:g} Hz"
+
+
+def rate(bandwidth: float) -> str:
+    """Bytes per second as text."""
+    return f"{bandwidth / 1e9:g} GB/s"
 
 
 def _cost(i: Instruction) -> str:

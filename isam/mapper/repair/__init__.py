@@ -26,5 +26,5 @@ def repairs(kernel: Kernel, instruction: Instruction, near: tuple[Mismatch, ...]
     if never(kernel, instruction, normal(instruction.body)) is not None:
         return ()
     found = [*rewriting(kernel, instruction), *casting(kernel, instruction), *reshaping(kernel, instruction, near)]
-    found += accepting(kernel, instruction)
+    found += accepting(kernel, instruction, near)
     return smallest(found)

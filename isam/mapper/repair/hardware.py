@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from isam.ir.affine import Affine
 from isam.ir.instruction import Instruction, OperandContract
-from isam.ir.kernel import Access, Kernel, Literal, Statement
+from isam.ir.kernel import Access, Item, Kernel, Literal, Statement
+from isam.ir.mismatch import Mismatch
+from isam.ir.verify import verify
 from isam.mapper.match import Matches, match
-from isam.mapper.repair.repair import Repair
+from isam.mapper.repair.repair import LOOKED, Repair
 from isam.mapper.retyped import retyped
 from isam.mapper.spelt import hidden, written
 
 
-def accepting(kernel: Kernel, instruction: Instruction) -> Iterator[Repair]:
-    """Operands with gaps, other element types, larger or ragged sizes, adding up instead of overwriting."""
-    yield from _strides(kernel, instruction)
+def accepting(kernel: Kernel, instruction: Instruction, near: Sequence[Mismatch]) -> Iterator[Repair]:
+    """Operands with gaps, or where no gaps will do with another coefficient, other element types, larger or ragged
+    sizes, adding up instead of overwriting. ``near``: what stands in the way."""
+    yield from list(_strides(kernel, instruction)) or _coefficients(kernel, instruction, near)
     yield from _types(kernel, instruction)
     yield from _sizes(kernel, instruction)
     yield from _adding(kernel, instruction)
@@ -27,6 +31,52 @@ def _strides(kernel: Kernel, instruction: Instruction) -> Iterator[Repair]:
         rows = [f"{o.operand} (here {o.buffer}) with step {s}" for o in found.first.operands for s in o.steps if s != 1]
         yield Repair("hardware", f"accept a strided operand: {', '.join(rows)}", len(rows), str(found.first), kernel,
                      replace(instruction, operands=_free(instruction)))  # fmt: skip
+
+
+def _coefficients(kernel: Kernel, instruction: Instruction, near: Sequence[Mismatch]) -> Iterator[Repair]:
+    """One coefficient in the index of an operand as the kernel has it: in a row of several axes, or of one where the
+    instruction itself leaves gaps, which are no distance between elements."""
+    facts = ("operand", "buffer", "instruction_axis", "need", "have")
+    for operand, buffer, axis, need, have in dict.fromkeys(
+        tuple(m.about(f) for f in facts) for m in near[:LOOKED] if m.kind == "coefficient"
+    ):
+        if operand not in instruction.body.by_name or axis is None or need is None or have is None:
+            continue
+        other, changed = _stepping(instruction.body, operand, axis, need, have)
+        then = replace(instruction, body=other)
+        found = match(kernel, then, normalise=False) if changed and not verify(other) else None
+        if isinstance(found, Matches):
+            said = f"accept {changed[0][1]} (here {buffer}) instead of {changed[0][0]}"
+            yield Repair("hardware", said, 1, str(found.first), kernel, then)
+
+
+def _stepping(body: Kernel, operand: str, axis: str, need: int,
+              have: int) -> tuple[Kernel, list[tuple[Access, Access]]]:  # fmt: skip
+    """The body with another coefficient of an axis in the operand's index, the operand as much longer or shorter; and
+    what was accessed with what is instead."""
+    longer: dict[int, Affine] = {}
+    changed: list[tuple[Access, Access]] = []
+
+    def stepped(x: Access, extent: Affine) -> Access:
+        rows = [d for d, row in enumerate(x.index) if x.buffer == operand and row.coefficient(axis) == need]
+        if not rows:
+            return x
+        longer.update(dict.fromkeys(rows, (extent if have > need else extent - 1) * (have - need)))
+        more = Affine.of(axis, have - need)
+        changed.append((x, replace(x, index=tuple(r + more if d in rows else r for d, r in enumerate(x.index)))))
+        return changed[-1][1]
+
+    def item(it: Item) -> Item:
+        if not isinstance(it, Statement) or axis not in it.domain.names:
+            return it
+        extent = it.domain.extent(axis)
+        sources = tuple(stepped(x, extent) if isinstance(x, Access) else x for x in it.sources)
+        return replace(it, dest=stepped(it.dest, extent), sources=sources)
+
+    items = tuple(map(item, body.body))
+    buffers = tuple(replace(b, shape=tuple(n + longer.get(d, 0) for d, n in enumerate(b.shape)))
+                    if b.name == operand else b for b in body.buffers)  # fmt: skip
+    return replace(body, body=items, buffers=buffers, template=None), changed
 
 
 def _types(kernel: Kernel, instruction: Instruction) -> Iterator[Repair]:

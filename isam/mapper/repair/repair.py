@@ -11,6 +11,7 @@ from isam.ir.kernel import Kernel
 
 CURRENCIES = ("program", "shape", "hardware")
 SHOWN = 2  # changes kept per currency
+LOOKED = 8  # mismatches that are acted on
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,12 +13,11 @@ from isam.ir.mismatch import Mismatch
 from isam.ir.verify import verify
 from isam.mapper.match import Matches, match
 from isam.mapper.pricing import Pricing
-from isam.mapper.repair.repair import Repair
+from isam.mapper.repair.repair import LOOKED, Repair
 from isam.transforms.edit import accesses
 from isam.transforms.law import Site, Transform
 from isam.transforms.structure.dimensions import PermuteDimensions, SplitDimension
 
-LOOKED = 8  # mismatches that are acted on
 MOST = 1 << 20  # a size is padded to at most so much
 AXES = 4  # padded in one change
 VANISHING = ("mul", "copy", "cast", "cast_sat", "neg", "add", "sub")  # of zeros, zero

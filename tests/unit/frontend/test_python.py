@@ -154,6 +154,19 @@ def test_faults_of_meaning_point_into_the_function():
     assert "did you mean 'x'" in str(e.value)
 
 
+def test_a_sum_that_is_misspelt_is_no_assignment():
+    """Python takes ``=+`` for one; a sign that stands by itself is the value's."""
+    with pytest.raises(IsamError) as e:
+        @kernel
+        def bad_sum(x: "f32[N]", y: "inout f32[N]"):
+            for i in forall(N):
+                y[i] =+ x[i]
+                y[i] = +x[i]
+                y[i] =-x[i]
+    assert [(d.code, d.loc.column, d.message) for d in e.value.diagnostics] == [("F603", 23, "there is no '=+'")]
+    assert e.value.diagnostics[0].hint == "write += to add to what is there, = to assign"
+
+
 def test_statements_of_several_operations_are_judged_as_they_are_written():
     """In a function and in calls as in a text: what another point writes may not be read."""
     @kernel

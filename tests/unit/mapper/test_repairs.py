@@ -60,6 +60,39 @@ def test_a_strided_operand_in_three_currencies():
     assert found["hardware"] == "accept a strided operand: A (here A) with step 2"
 
 
+WINDOW = (" in {a}: f32[{c} * {n} + {d} * R]\n in {b}: f32[R]\n inout {y}: f32[{n}]\n forall i < {n}, r < R\n"
+          "  {y}[i] += {a}[{c} * i + {d} * r] * {b}[r]")  # fmt: skip
+
+
+def window(steps: tuple[int, int]):
+    c, d = steps
+    return kernel("w(N, R)\n" + WINDOW.format(a="x", b="w", y="y", n="N", c=c, d=d)).with_sizes({"N": 5, "R": 3})
+
+
+@pytest.mark.parametrize(("has", "takes", "said"), [
+    ((1, 1), (2, 1), "accept A[i + r] (here x) instead of A[2*i + r]"),
+    ((3, 1), (2, 1), "accept A[3*i + r] (here x) instead of A[2*i + r]"),
+    ((2, 1), (1, 1), "accept A[2*i + r] (here x) instead of A[i + r]"),
+    ((1, 2), (1, 1), "accept A[i + 2*r] (here x) instead of A[i + r]"),
+    ((2, 3), (1, 1), None),  # two at once
+])  # fmt: skip
+def test_one_coefficient_of_an_index(has, takes, said):
+    text = WINDOW.format(a="A", b="B", y="D", n="J", c=takes[0], d=takes[1])
+    i = parse_instruction(f"instruction window(J, R)\n{text}\n")
+    assert by_currency(window(has), i).get("hardware") == said
+
+
+@pytest.mark.parametrize(("shape", "index", "said"), [
+    ("3 * N", "3 * i", "accept A[3*j] (here x) instead of A[2*j]"),
+    ("N", "i", "accept A[j] (here x) instead of A[2*j]"),
+])  # fmt: skip
+def test_gaps_that_an_instruction_leaves_itself(shape, index, said):
+    i = parse_instruction("instruction even(1 <= J)\n  in A: f32[2 * J - 1]\n  out D: f32[J]\n  forall j < J\n"
+                          "    D[j] = exp(A[2 * j])\n")  # fmt: skip
+    k = kernel(f"e(N)\n in x: f32[{shape}]\n out y: f32[N]\n forall i < N\n  y[i] = exp(x[{index}])")
+    assert by_currency(k, i)["hardware"] == said
+
+
 def test_an_instruction_that_overwrites():
     start = "  forall i < M, j < N\n    C[i, j] = 0\n"
     found = by_currency(product(), gemm("M, N, K", "out", start))

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from isam.system.draw import edges, mermaid, touched
+from isam.system.draw import edges, mermaid, shared, touched
 from isam.system.draw_mesh import drawing
 from isam.system.draw_svg import svg
 from isam.system.find import list_systems
@@ -144,9 +144,32 @@ def test_every_unit_is_joined_to_what_it_works_on_and_to_the_edges_that_it_issue
             assert (x, (y + below) / 2) in joined
     arrows = [path for kind, path in d.paths if kind == "e"]
     assert len(arrows) == len(edges(machine))
-    assert {(e.source, e.target, n, e.issuer) for e in edges(machine) for n in e.names} | {
-        (e.target, e.source, n, e.issuer) for e in edges(machine) if e.both for n in e.names
+    assert {(e.source, e.target, n, e.by) for e in edges(machine) for n in e.names} | {
+        (e.target, e.source, n, e.by) for e in edges(machine) if e.both for n in e.names
     } == {(m.source, m.target, m.by, m.issuer) for m in machine.moves}
+
+
+@pytest.mark.parametrize("name", [n for n in SYSTEMS if load_system(n).links])
+def test_every_link_is_joined_to_the_edges_that_share_it(name: str) -> None:
+    machine, d = load_system(name), drawn(load_system(name))
+    joined = {p[2:] for kind, p in d.pieces if kind == "v"}
+    boxes = [b for kind, b in d.boxes if kind == "n"]
+    assert len(boxes) == len(machine.links)
+    for k, (x, y, right, below) in zip(machine.links.values(), boxes, strict=True):
+        assert (x, (y + below) / 2) in joined
+        inside = [w for w, p in d.words if _inside(p, (x, y, right, below))]
+        assert inside == [k.name, f"{k.bandwidth / 1e9:g} GB/s"]
+    carried = [e for k in machine.links.values() for e in shared(machine, k)]
+    assert len([path for kind, path in d.paths if kind == "k"]) == len(carried)
+    ways = {(e.source, e.target, e.by) for e in carried} | {(e.target, e.source, e.by) for e in carried if e.both}
+    assert ways == {(a, b, k.name) for k in machine.links.values() for a, b in k.edges}
+
+
+def test_links_of_a_flowchart_lie_between_their_memories() -> None:
+    lines = mermaid(load_system("tpu_v1_like")).splitlines()
+    assert '  k_pcie{{"pcie<br/>15.0324 GB/s"}}' in lines, "a unit has the same name"
+    assert [x for x in lines if "k_pcie" in x][1:] == [
+        "  m_host <-.-> k_pcie", "  m_ub <-.-> k_pcie", "  k_pcie -.-> m_weights"]  # fmt: skip
 
 
 def test_a_flowchart_says_who_issues_moves() -> None:
