@@ -13,7 +13,7 @@ from isam.ir.kernel import Access, Kernel, Literal, Recurrence, Statement
 from isam.ir.mapping import Mapping, OperandMap
 from isam.ir.mismatch import Mismatch
 from isam.ir.normal import normal_form
-from isam.mapper.dataflow import Node, Pattern, pattern_of
+from isam.mapper.dataflow import Form, Node, Pattern, Source, pattern_of
 from isam.mapper.extend import Exhausted, Extension
 from isam.mapper.legality import Verdict, judge
 from isam.mapper.report import Among, Reporter
@@ -274,6 +274,26 @@ def symmetries_of(pattern: Pattern) -> tuple[Mapping, ...]:
     return tuple(m for m in found if m and preserves_contract(pattern.instruction, m, extents))
 
 
+@once
+def exchangeable(instruction: Instruction) -> bool:
+    """Whether it has operations that commute, and the sources of each may be exchanged by a symmetry that changes
+    nothing else: then mappings with sources in the other order are in the orbits of those in the order as it stands."""
+    pattern = pattern_of(instruction, normal(instruction.body))
+    both = [n.sources for n in pattern.flow.nodes if n.views[0].commutes]
+    return bool(both) and all(_exchanged(pattern, *sources) for sources in both)
+
+
+def _exchanged(pattern: Pattern, one: Source, two: Source) -> bool:
+    if not (isinstance(one, Form) and isinstance(two, Form)) or {one.buffer, two.buffer} & pattern.temps:
+        return False
+    other = {one.buffer: two.buffer, two.buffer: one.buffer}
+    return len(other) == 2 and any(
+        all(a == b for a, b in (*m.statement_map, *m.axes))
+        and all(o.buffer == other.get(o.operand, o.operand) for o in m.operands)
+        for m in symmetries_of(pattern)
+    )
+
+
 def _of_itself(pattern: Pattern, mapping: Mapping) -> Mapping | None:
     """A mapping of the instruction's own body with both sides of ``axes`` in the pattern's names.
 
@@ -364,14 +384,12 @@ def _operand(state: Extension, operand: str, names: dict[int, str], owner: dict[
     if isinstance(played, Literal):
         return OperandMap(operand, "", (), (), (), played.value)
     dims, steps, base = state.dims[operand], state.steps[operand], state.bases[operand]
-    forms = (w for p in state.pairs.values() for w, _ in p.forms if not isinstance(w, Literal))
-    want = max((w for w in forms if w.buffer == operand), key=lambda w: sum(map(len, w.rows)))  # the most axes
     index = []
     for r, (row, rest) in enumerate(base):
         terms = [(names[k], c) for k, c in row]
         if r in dims:
             d = dims.index(r)
-            terms += [(names[state.axes[c]], n * steps[d]) for c, n in want.rows[d]]
+            terms += [(names[state.axes[c]], n * steps[d]) for c, n in state.pattern.widest[operand].rows[d]]
         index.append(Affine.from_terms(terms) + rest)
     return OperandMap(operand, played, tuple(index), dims, steps)
 
