@@ -196,7 +196,7 @@ _HINT = "`isam compile KERNEL -o OUT` writes one; `isam check` reads kernels and
 
 
 def _parts(content: bytes, loc: Loc) -> dict[str, bytes]:
-    with zipfile.ZipFile(io.BytesIO(content)) as z:
+    with zipfile.ZipFile(io.BytesIO(content), metadata_encoding="utf-8") as z:  # what else it takes is a module more
         infos = z.infolist()
         names = [i.filename for i in infos]
         if len(set(names)) != len(names):
