@@ -178,6 +178,47 @@ def test_sources_that_are_wanted_in_different_ways_are_not_exchanged():
     assert not exchangeable(parse_instruction(byte.replace("a[i] *", "f32(a[i]) *")))
 
 
+OUTER = """instruction outer(M)
+  in  a: f32[M]
+  in  b: f32[M]
+  out y: f32[M, M]
+  forall i < M, j < M
+    y[i, j] = a[i] * b[j]
+"""
+IN_TURN = """instruction in_turn(N)
+  inout a: f32[N]
+  inout b: f32[N]
+  out   y: f32[N]
+  forall i < N
+    a[i] = exp(a[i])
+  forall i < N
+    b[i] = exp(b[i])
+  forall i < N
+    y[i] = a[i] * b[i]
+"""
+NEXT = """instruction next(N)
+  in  a: f32[N + 1]
+  out y: f32[N]
+  forall i < N
+    y[i] = a[i] * a[i + 1]
+"""
+
+
+@pytest.mark.parametrize("text", [OUTER, IN_TURN, NEXT, NEXT.replace("a[i + 1]", "a[i]")])
+def test_nor_are_sources_for_which_axes_or_statements_change_or_that_are_one(text):
+    one = parse_instruction(text)
+    free = {b.name: OperandContract(strides=(None,) * len(b.shape)) for b in one.body.arguments}
+    assert not exchangeable(one)
+    assert not exchangeable(replace(one, operands=free))
+
+
+def test_both_orders_are_tried_of_sources_that_are_one():
+    one = parse_instruction(NEXT)
+    text = NEXT.replace("a[i] * a[i + 1]", "a[i + 1] * a[i]")
+    kernel = parse(text.replace("instruction next(N)", "kernel next(N=32)"))
+    assert gather(kernel, [one], order_of(kernel.statements), Pricing(kernel)).candidates
+
+
 def gathered(kernel: Kernel, system: str) -> Gathered:
     some = load_system(system)
     return gather(kernel, some.compute, order_of(kernel.statements), Pricing(kernel, spacing_of(some.compute)))
