@@ -239,3 +239,15 @@ def test_refusals_name_both_operands_and_what_is_left_out_is_said():
     refused = {m.about("buffer") for m in gathered(parse(BACKWARDS), "host-avx512").refused}
     assert refused == {"p", "q"}
     assert gathered(parse(MANY), "host-avx512").cut
+
+
+def test_the_widest_access_of_an_operand_is_the_first_of_those_with_the_most_axes():
+    pattern = pattern_of(parse_instruction(OUTER.replace("  in  b: f32[M]\n", "").replace("b[j]", "a[j]")))
+    assert pattern.widest["a"].rows == (((0, 1),),)
+    both = pattern_of(parse_instruction("""instruction both(M)
+  in  a: f32[M, M]
+  out y: f32[M, M]
+  forall i < M, j < M
+    y[i, j] = a[0, j] * a[i, j]
+"""))
+    assert both.widest["a"].rows == (((0, 1),), ((1, 1),))
