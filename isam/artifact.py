@@ -27,6 +27,8 @@ from isam.diagnostics import IsamError, Loc, as_path, fail
 
 SCHEMA = "isam.artifact/1"
 LARGEST = 1 << 31  # bytes of one part
+MANIFEST = "manifest.json"
+_BEFORE_NAME = 26  # bytes of a part's header in an archive; then how long its name is, and what follows that, then both
 RANGE = "range"  # stands for the back end where the parts are other artifacts: variants for a range of batch sizes
 ROLES = ("in", "const", "inout", "out")
 
@@ -114,7 +116,7 @@ class Artifact:
         head = json.dumps(manifest, indent=1, sort_keys=True, ensure_ascii=False).encode()
         out = io.BytesIO()
         with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as z:
-            for name, content in [("manifest.json", head), *sorted(self.parts.items())]:
+            for name, content in [(MANIFEST, head), *sorted(self.parts.items())]:
                 z.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), content)
         return out.getvalue()
 
@@ -172,9 +174,9 @@ def from_bytes(content: bytes, file: str = "<bytes>") -> Artifact:
     loc = Loc(file)
     try:
         parts = _parts(content, loc)
-        if "manifest.json" not in parts:
+        if MANIFEST not in parts:
             raise fail("artifact-damaged", f"{file} is no ISAM artifact: it has no manifest", loc, _HINT)
-        manifest = json.loads(parts.pop("manifest.json"))
+        manifest = json.loads(parts.pop(MANIFEST))
         if not isinstance(manifest, dict) or manifest.get("schema") != SCHEMA:
             found = manifest.get("schema") if isinstance(manifest, dict) else None
             raise fail("artifact-version", f"{file} is no artifact of schema {SCHEMA}: {found!r}", loc,
@@ -194,7 +196,7 @@ _HINT = "`isam compile KERNEL -o OUT` writes one; `isam check` reads kernels and
 
 
 def _parts(content: bytes, loc: Loc) -> dict[str, bytes]:
-    with zipfile.ZipFile(io.BytesIO(content)) as z:
+    with zipfile.ZipFile(io.BytesIO(content), metadata_encoding="utf-8") as z:  # what else it takes is a module more
         infos = z.infolist()
         names = [i.filename for i in infos]
         if len(set(names)) != len(names):
@@ -203,7 +205,14 @@ def _parts(content: bytes, loc: Loc) -> dict[str, bytes]:
             if i.compress_type != zipfile.ZIP_STORED or i.file_size > LARGEST or i.flag_bits & 1:
                 what = f"{loc.file}: part {i.filename} is compressed, encrypted or too large"
                 raise fail("artifact-damaged", what, loc)
-        return {n: z.read(n) for n in names}
+        return {n: z.read(n) if n == MANIFEST else _stored(content, i) for n, i in zip(names, infos, strict=True)}
+
+
+def _stored(content: bytes, part: zipfile.ZipInfo) -> bytes:
+    """What is stored of a part, as it is: its hash is looked at later, and no checksum besides."""
+    names = part.header_offset + _BEFORE_NAME
+    begin = names + 4 + sum(int.from_bytes(content[at : at + 2], "little") for at in (names, names + 2))
+    return content[begin : begin + part.file_size]
 
 
 def _artifact(m: dict[str, Any], parts: dict[str, bytes]) -> Artifact:

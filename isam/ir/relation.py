@@ -81,7 +81,7 @@ class Region:
         return Region(self.raw.subtract(other.raw))
 
     def inside(self, other: Region) -> bool:
-        return self.raw.is_subset(other.raw)
+        return self.raw.plain_is_equal(other.raw) or self.raw.is_subset(other.raw)
 
     def apart(self, other: Region) -> bool:
         return self.raw.is_disjoint(other.raw)

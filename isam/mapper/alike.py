@@ -6,8 +6,6 @@ consist of the same few parts again and again; the matcher looks at one of each 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from isam.classes import dataclass
 from isam.ir.dataflow import bits, levels
 from isam.ir.instruction import Instruction
@@ -99,14 +97,18 @@ def in_one_part(instruction: Instruction) -> bool:
 
 def moved(m: Mapping, to: dict[int, int], names: dict[str, str]) -> Mapping:
     """A mapping of one part as that of another."""
-    out = Mapping(
+    statements = tuple([to[i] for i in m.statements])
+    operands = tuple([OperandMap(o.operand, names.get(o.buffer, ""), o.index, o.dims, o.steps, o.literal)
+                      for o in m.operands])  # fmt: skip
+    pattern = pattern_of(m.instruction, normal(m.instruction.body))
+    return Mapping(
         instruction=m.instruction,
-        statements=tuple([to[i] for i in m.statements]),
-        operands=tuple([OperandMap(o.operand, names.get(o.buffer, ""), o.index, o.dims, o.steps, o.literal)
-                        for o in m.operands]),
+        statements=statements,
+        operands=operands,
         axes=m.axes,
         outer=m.outer,
         tails=m.tails,
+        orbit=orbit_key(statements, operands, m.axes, symmetries_of(pattern)),
         statement_map=tuple([(own, to[i]) for own, i in m.statement_map]),
         guards=m.guards,
         whole=m.whole,
@@ -114,6 +116,4 @@ def moved(m: Mapping, to: dict[int, int], names: dict[str, str]) -> Mapping:
         renames=tuple([(to[i], changed) for i, changed in m.renames]),
         temps=tuple([(own, names[t]) for own, t in m.temps]),
         conditions=m.conditions,
-    )  # fmt: skip
-    pattern = pattern_of(m.instruction, normal(m.instruction.body))
-    return replace(out, orbit=orbit_key(out, symmetries_of(pattern)))
+    )

@@ -15,6 +15,7 @@ from isam.ir.mismatch import Mismatch
 from isam.mapper.alike import in_one_part, kinds, moved
 from isam.mapper.dataflow import Node, flow_of
 from isam.mapper.filters import present
+from isam.mapper.match import exchangeable
 from isam.mapper.pricing import PricedMapping, Pricing
 from isam.mapper.recalled import Found, found_at, sole
 
@@ -157,37 +158,49 @@ class _Gathering:
         return found
 
     def _look(self, instruction: Instruction, region: Sequence[int] | None) -> tuple[list[PricedMapping], list[Mapped]]:
+        """What the instruction can do there. Sources that may be exchanged without a difference are tried in one order,
+        which finds one mapping of each orbit; in both where more than the candidates counts: which operands cannot be
+        laid out, and that some mappings are not looked at."""
+        one_order = exchangeable(instruction)
+        out, refused, most = self._enumerated(instruction, region, swap=not one_order)
+        if one_order and (refused or 2 * most > PER_INSTRUCTION):
+            out, refused, most = self._enumerated(instruction, region, swap=True)
+        self.cut = self.cut or most > PER_INSTRUCTION
+        for mapping in refused:
+            self.refuse(mapping)
+        return out, refused
+
+    def _enumerated(self, instruction: Instruction, region: Sequence[int] | None, *,
+                    swap: bool) -> tuple[list[PricedMapping], list[Mapped], int]:  # fmt: skip
+        """Also how many mappings there are of the same statements at most, more than are looked at where the search was
+        ended."""
         from isam.mapper import match
 
-        found = match(self.kernel, instruction, strided=True, normalise=False, region=region, why=False)
-        if isinstance(found, Mismatch):
-            return [], []
+        found = match(self.kernel, instruction, strided=True, swap=swap, normalise=False, region=region, why=False)
         out: list[PricedMapping] = []
         refused: list[Mapped] = []
         count: dict[int, int] = {}
-        for mapping in found:
+        for mapping in found if not isinstance(found, Mismatch) else ():
             mask = mask_of(mapping.statements)
             count[mask] = count.get(mask, 0) + 1
             if count[mask] > PER_INSTRUCTION:
-                self.cut = True
                 continue
             if not any(mask & ~level.own == 0 for level in levels(self.kernel)) or not self.order.is_convex(mask):
                 continue
             if not _ordered(mapping, self.kernel):
                 continue
-            if self.refuse(mapping):
+            if _unreachable(mapping, self.pricing) is not None:
                 refused.append(mapping)
             else:
                 out.append(self.pricing.candidate(mapping))
-        self.cut = self.cut or not getattr(found, "complete", True)
-        return out, refused
+        most = max(count.values(), default=0)
+        return out, refused, most if getattr(found, "complete", True) else max(most, PER_INSTRUCTION + 1)
 
-    def refuse(self, mapping: Mapped) -> bool:
-        """Whether its operands cannot be laid out; notes why."""
+    def refuse(self, mapping: Mapped) -> None:
+        """Notes why its operands cannot be laid out."""
         no = _unreachable(mapping, self.pricing)
         if no is not None:
             self.refused.setdefault((no.instruction, no.about("buffer")), no)
-        return no is not None
 
     def add(self, found: Sequence[PricedMapping]) -> None:
         for c in found:

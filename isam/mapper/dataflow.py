@@ -71,10 +71,14 @@ class View:
     def key(self) -> Key:
         return self.op, self.accumulates, len(self.sources)
 
+    @property
+    def commutes(self) -> bool:
+        return self.op in COMMUTATIVE and not self.accumulates
+
     def orders(self, swap: bool) -> Iterator[tuple[bool, tuple[Source, ...]]]:
         """The sources as they stand, then exchanged where the operation allows it."""
         yield False, self.sources
-        if swap and self.op in COMMUTATIVE and not self.accumulates:
+        if swap and self.commutes:
             yield True, self.sources[::-1]
 
 
@@ -175,7 +179,7 @@ class Pattern:
     ``order``: first the statement with most axes and arrays (it has the fewest counterparts), then always one that
     shares a buffer with those before, so that candidates come from the buffer's readers and writers. ``loose``:
     temporaries whose accesses are all the same function of the axes: for these only the flow of elements matters, not
-    the indexing.
+    the indexing. ``widest``: of each operand the access with the most axes.
     """
 
     def __init__(self, instruction: Instruction, body: Kernel):
@@ -200,6 +204,7 @@ class Pattern:
         self.operands = tuple(b.name for b in body.arguments)
         self.loose = frozenset(t for t in self.temps if self._one_function(t))
         self.order = self._order()
+        self.widest = self._widest()
         self.fixing = self._fixing()
         self.steps = self._steps()
 
@@ -243,6 +248,14 @@ class Pattern:
             order.append(i)
             touched |= {f.buffer for f in forms(nodes[i])}
         return tuple(order)
+
+    def _widest(self) -> dict[str, Form]:
+        """Of several the first in the order of matching."""
+        out: dict[str, Form] = {}
+        for f in (f for i in self.order for f in forms(self.flow.nodes[i])):
+            if f.buffer not in out or sum(map(len, f.rows)) > sum(map(len, out[f.buffer].rows)):
+                out[f.buffer] = f
+        return out
 
 
 def forms(node: Node) -> tuple[Form, ...]:

@@ -373,11 +373,13 @@ class Extension(Contradictions):
             return
         name = want.buffer
         found = False
-        sizes = self.sizes() if any(r.terms for r in want.rests) else {}
-        for size in (n for r in want.rests for n in r.names if n not in sizes):
-            self.reporter.no(self.depth, lambda size=size: self.unsized(pair, size))
-            return
-        own = tuple(r.substitute(sizes) for r in want.rests)
+        own = want.rests
+        if any(r.terms for r in own):
+            sizes = self.sizes()
+            for size in (n for r in own for n in r.names if n not in sizes):
+                self.reporter.no(self.depth, lambda size=size: self.unsized(pair, size))
+                return
+            own = tuple([r.substitute(sizes) for r in own])
         for dims, steps in choices(want, have, names, self.strided):
             base = base_of(own, have, dims, steps, pair.classes, owner)
             if name in self.dims:

@@ -373,6 +373,8 @@ def _conditions(state: Extension, pairs: list[Pair]) -> tuple[frozenset[int], tu
     A condition of the instruction must be one of the kernel's, on the same axes and nothing else. The others
     must be the same for all statements with a visible result, and a temporary's at most those.
     """
+    if not any(p.node.where or p.plays.where for p in pairs):
+        return frozenset(), ()
     temps = {b for t, b in state.buffers.items() if t in state.pattern.temps}
     seen = [p for p in pairs if p.node.dest.buffer not in temps] or pairs[:1]
     found: dict[int, _Conditions] = {}

@@ -13,11 +13,11 @@ from isam.ir.kernel import Access, Kernel, Literal, Recurrence, Statement
 from isam.ir.mapping import Mapping, OperandMap
 from isam.ir.mismatch import Mismatch
 from isam.ir.normal import normal_form
-from isam.mapper.dataflow import Node, Pattern, pattern_of
+from isam.mapper.dataflow import Form, Node, Pattern, Source, pattern_of
 from isam.mapper.extend import Exhausted, Extension
 from isam.mapper.legality import Verdict, judge
 from isam.mapper.report import Among, Reporter
-from isam.mapper.symmetry import orbit_key, preserves_contract
+from isam.mapper.symmetry import in_order, orbit_key, preserves_contract
 from isam.once import once
 
 BUDGET = 200_000
@@ -128,12 +128,10 @@ class Enumeration:
                 if isinstance(verdict, Mismatch):
                     self.reporter.no(verdict.depth, lambda v=verdict: v)
                     continue
-                mapping = _mapping(self.state, verdict)
+                mapping = _mapping(self.state, verdict, orbit=self.orbits)
                 key = (mapping.operands, mapping.axes, mapping.statement_map)
                 if key not in seen:
                     seen.add(key)
-                    if self.orbits:
-                        mapping = replace(mapping, orbit=orbit_key(mapping, symmetries_of(self.pattern)))
                     yield mapping
         except Exhausted:
             self.exhausted = True
@@ -271,7 +269,27 @@ def symmetries_of(pattern: Pattern) -> tuple[Mapping, ...]:
                          sized=False, region=None, budget=BUDGET, orbits=False)  # fmt: skip
     found = (_of_itself(pattern, m) for m in search.mappings() if not m.outer)
     extents = dict(zip(pattern.axis_names, pattern.extents, strict=True))
-    return tuple(m for m in found if m and preserves_contract(pattern.instruction, m, extents))
+    return tuple(in_order(m) for m in found if m and preserves_contract(pattern.instruction, m, extents))
+
+
+@once
+def exchangeable(instruction: Instruction) -> bool:
+    """Whether it has operations that commute, and the sources of each may be exchanged by a symmetry that changes
+    nothing else: then mappings with sources in the other order are in the orbits of those in the order as it stands."""
+    pattern = pattern_of(instruction, normal(instruction.body))
+    both = [n.sources for n in pattern.flow.nodes if n.views[0].commutes]
+    return bool(both) and all(_exchanged(pattern, *sources) for sources in both)
+
+
+def _exchanged(pattern: Pattern, one: Source, two: Source) -> bool:
+    if not (isinstance(one, Form) and isinstance(two, Form)) or {one.buffer, two.buffer} & pattern.temps:
+        return False
+    other = {one.buffer: two.buffer, two.buffer: one.buffer}
+    return len(other) == 2 and any(
+        all(a == b for a, b in (*m.statement_map, *m.axes))
+        and all(o.buffer == other.get(o.operand, o.operand) for o in m.operands)
+        for m in symmetries_of(pattern)
+    )
 
 
 def _of_itself(pattern: Pattern, mapping: Mapping) -> Mapping | None:
@@ -314,7 +332,7 @@ def _none(instruction: Instruction, kernel: Kernel, reporter: Reporter, found: M
                     kernel.loc, instruction.loc, instruction.name)  # fmt: skip
 
 
-def _mapping(state: Extension, verdict: Verdict) -> Mapping:
+def _mapping(state: Extension, verdict: Verdict, *, orbit: bool) -> Mapping:
     pairs = [state.pairs[i] for i in sorted(state.pairs)]
     main = max(pairs, key=lambda p: (len(p.node.axes), -p.node.index)).node
     names = _names(state, main)
@@ -327,13 +345,17 @@ def _mapping(state: Extension, verdict: Verdict) -> Mapping:
         if (changed := tuple((n, names[p.classes[a]]) for a, n in enumerate(p.node.names) if n != names[p.classes[a]]))
     )
     guards = tuple(Affine.from_terms([(names[k], c) for k, c in terms]) + rest for terms, rest in verdict.guards)
+    statements = tuple(sorted([p.node.index for p in pairs]))
+    operands = tuple([_operand(state, o, names, owner) for o in state.pattern.operands if o in state.buffers])
+    axes = tuple([(state.pattern.axis_names[c], names[k]) for c, k in enumerate(state.axes)])
     return Mapping(
         instruction=state.pattern.instruction,
-        statements=tuple(sorted(p.node.index for p in pairs)),
-        operands=tuple(_operand(state, o, names, owner) for o in state.pattern.operands if o in state.buffers),
-        axes=tuple((state.pattern.axis_names[c], names[k]) for c, k in enumerate(state.axes)),
+        statements=statements,
+        operands=operands,
+        axes=axes,
         outer=outer,
         tails=_tails(state),
+        orbit=orbit_key(statements, operands, axes, symmetries_of(state.pattern)) if orbit else "",
         statement_map=tuple((i, p.node.index) for i, p in sorted(state.pairs.items())),
         guards=guards,
         whole=tuple(state.pattern.axis_names[c] for c in sorted(verdict.whole)),
@@ -364,14 +386,12 @@ def _operand(state: Extension, operand: str, names: dict[int, str], owner: dict[
     if isinstance(played, Literal):
         return OperandMap(operand, "", (), (), (), played.value)
     dims, steps, base = state.dims[operand], state.steps[operand], state.bases[operand]
-    forms = (w for p in state.pairs.values() for w, _ in p.forms if not isinstance(w, Literal))
-    want = max((w for w in forms if w.buffer == operand), key=lambda w: sum(map(len, w.rows)))  # the most axes
     index = []
     for r, (row, rest) in enumerate(base):
         terms = [(names[k], c) for k, c in row]
         if r in dims:
             d = dims.index(r)
-            terms += [(names[state.axes[c]], n * steps[d]) for c, n in want.rows[d]]
+            terms += [(names[state.axes[c]], n * steps[d]) for c, n in state.pattern.widest[operand].rows[d]]
         index.append(Affine.from_terms(terms) + rest)
     return OperandMap(operand, played, tuple(index), dims, steps)
 

@@ -54,4 +54,4 @@ class Pair:
 
     def hopeless(self, axes: list[int]) -> bool:
         """Is it known that what is agreed now can never be completed?"""
-        return any(all(0 <= axes[c] == self.classes[a] for c, a in own) for own in self.barred)
+        return bool(self.barred) and any(all(0 <= axes[c] == self.classes[a] for c, a in own) for own in self.barred)

@@ -63,5 +63,5 @@ def base_of(
         if r in dims:
             d = dims.index(r)
             rest = rest - own[d] * steps[d]
-        out.append((tuple(sorted((classes[a], c) for a, c in row if classes[a] not in owner)), rest))
+        out.append((tuple(sorted([(classes[a], c) for a, c in row if classes[a] not in owner])), rest))
     return tuple(out)

@@ -7,6 +7,7 @@ the exchange transposes them.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from hashlib import blake2s
 
 from isam.ir.affine import Affine
@@ -37,13 +38,21 @@ def preserves_contract(instruction: Instruction, mapping: Mapping, extents: dict
     return groups == {frozenset(moved.get(n, n) for n in g) for g in groups}
 
 
-def orbit_key(mapping: Mapping, symmetries: tuple[Mapping, ...]) -> str:
-    """The same string for all mappings that a symmetry turns into each other."""
-    parts = {o.operand: f"{o.buffer}|{o.literal}|{','.join(map(str, o.index))}" for o in mapping.operands}
-    played = {o.operand: o for o in mapping.operands}
-    axes = mapping.axis_map
-    forms = [_form(parts, played, axes, s) for s in symmetries] or [_form(parts, played, axes, None)]
-    text = f"{sorted(mapping.statements)}{min(forms)}"
+def in_order(symmetry: Mapping) -> Mapping:
+    """A symmetry with its operands and axes by name, as an orbit's key has them."""
+    operands = tuple(sorted(symmetry.operands, key=lambda o: o.operand))
+    return replace(symmetry, operands=operands, axes=tuple(sorted(symmetry.axes)))
+
+
+def orbit_key(statements: tuple[int, ...], operands: tuple[OperandMap, ...], axes: tuple[tuple[str, str], ...],
+              symmetries: tuple[Mapping, ...]) -> str:  # fmt: skip
+    """The same string for all mappings that a symmetry turns into each other; of a mapping its ``statements``,
+    ``operands`` and ``axes``. ``symmetries``: those of the instruction, :func:`in_order`."""
+    parts = {o.operand: f"{o.buffer}|{o.literal}|{','.join(map(str, o.index))}" for o in operands}
+    played = {o.operand: o for o in operands}
+    names = dict(axes)
+    forms = [_form(parts, played, names, s) for s in symmetries] or [_form(parts, played, names, None)]
+    text = f"{sorted(statements)}{min(forms)}"
     return blake2s(text.encode(), digest_size=6).hexdigest()
 
 
@@ -51,8 +60,8 @@ def _form(parts: dict[str, str], played: dict[str, OperandMap], axes: dict[str, 
     if s is None:
         return repr([(n, parts[n], o.dims, o.steps) for n, o in sorted(played.items())]) + repr(sorted(axes.items()))
     rows = []
-    for o in sorted(s.operands, key=lambda o: o.operand):
+    for o in s.operands:
         image = played[o.buffer]
-        dims, steps = tuple(image.dims[d] for d in o.dims), tuple(image.steps[d] for d in o.dims)
+        dims, steps = tuple([image.dims[d] for d in o.dims]), tuple([image.steps[d] for d in o.dims])
         rows.append((o.operand, parts[o.buffer], dims, steps))
-    return repr(rows) + repr(sorted((c, axes[d]) for c, d in s.axes))
+    return repr(rows) + repr([(c, axes[d]) for c, d in s.axes])

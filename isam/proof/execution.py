@@ -103,7 +103,7 @@ class Execution:
         args = tuple(self._read(x, k, s, over, memory, source) for k, x in enumerate(s.sources))
         written = dest.range()
         whole = old.over.inside(written)
-        alone = dest.is_injective()
+        alone = told_apart(s) or dest.is_injective()
         if s.accumulate and not (alone and s.op == "select"):
             if s.op == "select":
                 raise TooMuch("a conditional assignment reaches an element more than once")
@@ -160,6 +160,13 @@ class Execution:
                 break
             stride *= max(1, a.extent.const)
         return (Rel.affine(s.domain.names, [total], over),)
+
+
+def told_apart(s: Statement) -> bool:
+    """Whether every axis stands alone in some index of the destination: then each point has an element of its own."""
+    own = set(s.domain.names)
+    alone = (own.intersection(row.names) for row in s.dest.index)
+    return own == {n for names in alone if len(names) == 1 for n in names}
 
 
 def operand_dtype(s: Statement, kernel: Kernel) -> str:

@@ -102,6 +102,17 @@ def test_forged_manifests_are_refused(fault):
         from_bytes(rezipped(FORGED[fault]))
 
 
+def test_parts_are_found_behind_what_other_programs_write_before_them():
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(sample().to_bytes())) as z, zipfile.ZipFile(out, "w") as other:
+        for n in reversed(z.namelist()):
+            info = zipfile.ZipInfo(n)
+            info.extra = b"\xfe\xca\x03\x00abc"
+            other.writestr(info, z.read(n))
+    assert from_bytes(out.getvalue()) == sample()
+    assert from_bytes(b"#! /usr/bin/env isam\n" + out.getvalue()) == sample()
+
+
 def test_compressed_parts_and_foreign_files_are_refused(tmp_path):
     with pytest.raises(IsamError, match="compressed"):
         from_bytes(rezipped(lambda m, p: None, zipfile.ZIP_DEFLATED))
