@@ -12,8 +12,8 @@ from __future__ import annotations
 from functools import cache
 from math import prod
 
-from isam.compiler.function import with_constants
 from isam.ir.dtype import size_of
+from isam.ir.sizes import with_constants
 
 from .kernels import kernel_of
 from .shapes import GROUPS, Shape

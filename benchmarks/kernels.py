@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import isam
-from isam.compiler.function import with_constants
+from isam.ir.sizes import with_constants
 
 from .shapes import Case, Gemm, Shape
 

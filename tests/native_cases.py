@@ -18,12 +18,13 @@ from unittest import mock
 import numpy as np
 
 import isam
-from isam.compiler.function import Function, run_time
+from isam.compiler.function import Function
 from isam.diagnostics import IsamError
 from isam.ir import interp
 from isam.ir.bounds import enclose, outside
 from isam.ir.dtype import DTYPES, numpy_dtype
 from isam.ir.kernel import Access, Kernel
+from isam.ir.sizes import run_time
 from isam.runtime import native
 from isam.runtime.layout import address
 from isam.runtime.signature import Signature

@@ -116,7 +116,7 @@ class Approach:
     tries = 1  # schedules that are made at most before the quickest is kept
     varied: tuple[str, ...] = ("fuse", "tile")  # choice points that are decided otherwise in the others
     runs = 1  # schedules that are run beside each other at most, where code is made for this CPU; 1: none is
-    goes_on: bool = False  # after a variant was chosen, further decisions on its schedule are known
+    goes_on: bool = False  # further decisions are known on a schedule of the cover that was chosen
 
     def __init_subclass__(cls, **named: Any) -> None:
         super().__init_subclass__(**named)
@@ -360,9 +360,9 @@ def _stated(cls: type[Approach]) -> None:
     """What the class says of schedules that are made besides can be so. Raises ``IsamError`` (``approach-value``)."""
     at = next((loc for v in vars(cls).values() if (loc := place(v)) != NOWHERE), NOWHERE)
     for name, what in {"tries": "made", "runs": "run beside each other"}.items():
-        if not isinstance(value := getattr(cls, name), int):
-            raise fail("approach-value", f"'{name}' of the Approach {cls.__name__} is {value!r}, no whole number", at,
-                       f"how many schedules may be {what}, for example {name} = 5")  # fmt: skip
+        if not isinstance(value := getattr(cls, name), int) or value < 1:
+            raise fail("approach-value", f"'{name}' of the Approach {cls.__name__} is {value!r}, no whole number from "
+                       "one on", at, f"how many schedules may be {what}, for example {name} = 5")  # fmt: skip
     named = cls.varied if isinstance(cls.varied, tuple | list | set | frozenset) else (cls.varied,)
     wrong = next((p for p in named if p not in POINTS), None)
     if wrong is not None or named is not cls.varied:

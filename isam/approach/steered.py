@@ -41,6 +41,10 @@ class Second(Behind):
         own = super().decide(choice)  # asked in any case: a recording goes on from one decision to the next
         return choice.options[1] if self.question.left_to_time(choice) else own
 
+    def because(self, choice: Choice) -> str:
+        """A reason of its own where it decides."""
+        return "to be timed beside the first" if self.question.left_to_time(choice) else super().because(choice)
+
 
 class Except(Behind):
     """One point is decided as by a third Approach."""
@@ -51,3 +55,6 @@ class Except(Behind):
 
     def decide(self, choice: Choice) -> Any:
         return (self.other if choice.point == self.point else self.base).decide(choice)
+
+    def because(self, choice: Choice) -> str:
+        return (self.other if choice.point == self.point else self.base).because(choice)

@@ -140,7 +140,7 @@ def sized(kernel: Kernel, numbers: dict[str, int], *, whole: bool = False) -> Ke
 def with_numbers(kernel: Kernel, numbers: dict[str, int]) -> tuple[Kernel, dict[str, int]]:
     """The kernel with these constants put in, and the sizes as they are: so a report of a fault may make them smaller.
     Raises ``IsamError``."""
-    from isam.compiler.function import with_constants
+    from isam.ir.sizes import with_constants
 
     kernel, rest = with_constants(kernel, numbers)
     SUBJECT.set(str(kernel))

@@ -20,7 +20,7 @@ READING: dict[str, tuple[Part, ...]] = {
         ("Whether a kernel is well formed", "verify verify_types verify_points verify_order remarks unused"),
         ("One form whatever was typed", "normal normal_ends normal_copies normal_names normal_versions hashing"),
         ("What a kernel computes", "arithmetic points interp residues oracle bounds data"),
-        ("What can be asked of a kernel", "lines dataflow span sumform spacing counting ranges batch"),
+        ("What can be asked of a kernel", "lines dataflow span sumform spacing counting ranges batch sizes"),
         ("Integer sets", "poly poly_domain poly_boxes poly_text relation"),
     ),
     "compiler": (

@@ -18,7 +18,8 @@ def onward(k: Kernel, system: System, spec: str, on: str, define: Sequence[str] 
     """The line below a cover of ``k``: what it does not say, and the command that does. ``spec``, ``on``, ``define``:
     as they were given; ``options``: others that both verbs take; ``others``: how many covers there are whose schedules
     are compared with its own, and the instructions that it has not."""
-    from isam.compiler.feasible import not_asked, unsized
+    from isam.compiler.feasible import not_asked
+    from isam.ir.sizes import unsized
     from isam.system.graph import SEMANTICS_ONLY
 
     left = unsized(k)

@@ -97,9 +97,9 @@ def made(kernel: str, on: str, define: list[str] | None, approach: str, replay: 
     """The job after the stage ``until`` (default: all). Sizes must be given, run-time trips excepted. ``options``: more
     of :class:`isam.compiler.job.Job`."""
     from isam.compiler import as_approach, threads_on
-    from isam.compiler.function import run_time
     from isam.compiler.stages import new_job, run_stages
     from isam.ir.signature import shown_by
+    from isam.ir.sizes import run_time
     from isam.runtime.cache import default
     from isam.system.load import load_system
     from isam.tune.database import database

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 from isam import registry
 from isam.approach.choice import Approach, Trace
 from isam.approach.files import from_file, in_file, not_python
-from isam.compiler.function import BoundFunction, Function, with_constants
+from isam.compiler.function import BoundFunction, Function
 from isam.compiler.job import Job, Refused
 from isam.compiler.stages import STAGES, Stage, recorded, run_stages
 from isam.diagnostics import as_path, fail
 from isam.ir.kernel import Kernel
+from isam.ir.sizes import with_constants
 from isam.runtime.cache import Cache, default
 from isam.runtime.forks import gate
 from isam.system.graph import System

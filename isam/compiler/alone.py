@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from isam.classes import dataclass
-from isam.compiler.function import functions_of
 from isam.compiler.job import Job
 from isam.compiler.stages import new_job, plain_stages
 from isam.diagnostics import Diagnostic, InternalError, IsamError
@@ -169,7 +168,7 @@ def _computed(job: Job, instruction: Instruction, seed: int) -> str | None:
     assert job.artifact is not None
     arrays = random_arrays(k, {}, seed)
     given = {n: a.copy() for n, a in arrays.items()}
-    made = Entry(job.artifact, functions_of(job.system))(**given)
+    made = Entry(job.artifact, job.system.functions())(**given)
     outs = [b.name for b in k.arguments if b.role == "out"]
     results = made if isinstance(made, tuple) else (made,)
     got = dict(zip(outs, results, strict=False)) | {b.name: given[b.name] for b in k.arguments if b.role == "inout"}

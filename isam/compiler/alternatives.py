@@ -4,7 +4,8 @@ The first is what the Approach decides. From then on the core offers, at the cho
 decision of a schedule that was made otherwise, or to keep the quickest; what follows that decision is left to the
 Approach again. How many are made is the Approach's ``tries``, what may be taken otherwise its ``varied``.
 
-The trace holds the decisions of the schedule that is kept and no others: it replays like any other.
+Of those made besides, the trace of the compilation gets the decisions of the one that is kept: it replays like any
+other.
 """
 
 from __future__ import annotations
@@ -24,10 +25,9 @@ Script = tuple[tuple[int, int], ...]  # which decisions are taken otherwise, and
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MadeSchedule:
-    """A schedule that was made, timed (``inf``: there is none) and, but for the quickest, dropped. ``way``: what it is
-    made by; None for the first. ``beside``: which decisions are on what was made beside it, to be compared. ``moved``:
-    from the first plan on one was taken otherwise that is not on that: then those stay as they are, as only one of both
-    is taken."""
+    """What is told of a schedule that was made and timed (``inf``: there is none). ``way``: what it is made by; None
+    for the first. ``beside``: which decisions are on what was made beside it, to be compared. ``moved``: from the first
+    plan on one was taken otherwise that is not on that: then those stay as they are, as only one of both is taken."""
 
     number: int
     way: Otherwise | None

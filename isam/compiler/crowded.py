@@ -23,7 +23,7 @@ MOST = 8  # schedules that are made at most
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Written:
+class Emitted:
     """A candidate with its code, proved where that is asked for."""
 
     candidate: Candidate
@@ -47,7 +47,7 @@ def written(job: Job) -> Artifact:
     assert job.schedule is not None
     assert job.taken is not None
     emit = registry.load("isam.backends", job.system.backend)
-    first = Written(job.taken, emit(job.schedule), job.certificate)
+    first = Emitted(job.taken, emit(job.schedule), job.certificate)
     if first.spilled <= MINOR or job.trace.replays or is_measured(job):
         return first.artifact
     best = _roomiest(job, first)
@@ -66,7 +66,7 @@ def settled(job: Job) -> None:
             written(job)
 
 
-def _roomiest(job: Job, first: Written) -> Written:
+def _roomiest(job: Job, first: Emitted) -> Emitted:
     """What spills least of the schedules with one tile after the other decided again: of each until that changes
     nothing, as it is another's loop that spills. None takes longer, by what is predicted, than the first does with what
     it saves and loads, of which half hides behind other instructions."""
@@ -77,10 +77,10 @@ def _roomiest(job: Job, first: Written) -> Written:
         while decisions[at].point == "tile" and left and len(rejected) < decisions[at].count:
             left -= 1
             candidate = _again(job, best.candidate, at, rejected)
-            if candidate.seconds() > limit:
+            if candidate.feasible and candidate.seconds() > limit:
                 break
             rejected.add(candidate.decisions[at].chosen)
-            other = _written(job, candidate)
+            other = _emitted(job, candidate) if candidate.feasible else None
             if other is not None and other.spills == best.spills:
                 break
             if other is not None and other.spilled < best.spilled:
@@ -101,7 +101,7 @@ def _again(job: Job, made: Candidate, at: int, rejected: set[int]) -> Candidate:
     return other
 
 
-def _written(job: Job, candidate: Candidate) -> Written | None:
+def _emitted(job: Job, candidate: Candidate) -> Emitted | None:
     """The code of a candidate that can be proved, where that is asked for; None where it cannot, though nothing shows
     it wrong, or has none."""
     from isam.proof import ProofError, prove
@@ -115,4 +115,4 @@ def _written(job: Job, candidate: Candidate) -> Written | None:
         return None
     except IsamError:
         return None
-    return Written(candidate, artifact, certificate)
+    return Emitted(candidate, artifact, certificate)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from isam.classes import dataclass
-from isam.compiler.function import unsized
 from isam.compiler.job import Job, Refused
 from isam.compiler.stages import new_job, run_stages
 from isam.ir.kernel import Kernel
 from isam.ir.mapping import Cover, Mapping
+from isam.ir.sizes import unsized
 from isam.schedule.tree import Schedule
 from isam.system.graph import SEMANTICS_ONLY, System
 

@@ -60,7 +60,7 @@ class Job:
     barred: Barred | None = None  # steps that were not shown to keep the meaning, and are not taken
     plain: Cover | None = None  # without steps that only save calls, where the cover has some
     others: tuple[Cover, ...] = ()  # of equivalent kernels that may take less time
-    candidates: list[Candidate] = field(default_factory=list)  # of which one is taken, the first as written
+    candidates: list[Candidate] = field(default_factory=list)  # that may be taken, in the order offered
     taken: Candidate | None = None
     unproved: list[str] = field(default_factory=list)  # what was taken before, and gave way to what can be proved
     schedule: Schedule | None = None  # that of the one taken, with the decisions on it and its cover as its trace

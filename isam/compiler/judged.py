@@ -73,6 +73,6 @@ def undecided(cover: Cover) -> tuple[Kernel, Rewriting, str] | None:
 
 def _open(kernel: Kernel | None) -> bool:
     """Whether sizes have to be given before there can be a schedule."""
-    from isam.compiler.function import unsized
+    from isam.ir.sizes import unsized
 
     return kernel is not None and bool(unsized(kernel))

@@ -168,7 +168,7 @@ class Known:
 
 
 def _entry(system: System, schedule: Schedule, known: Known, number: int) -> tuple[Entry | None, str]:
-    from isam.compiler.function import functions_of
+
     from isam.proof import ProofError, prove
     from isam.runtime.entry import Entry
 
@@ -184,7 +184,7 @@ def _entry(system: System, schedule: Schedule, known: Known, number: int) -> tup
         return None, f"it has no code: {e.diagnostics[0].message}"
     if (same := known.codes.setdefault(artifact.parts["object.o"], number)) != number:
         return None, f"{SAME} {same}"
-    return Entry(artifact, functions_of(system)), ""
+    return Entry(artifact, system.functions()), ""
 
 
 def recalled(job: Job) -> Job | None:
@@ -199,7 +199,8 @@ def recalled(job: Job) -> Job | None:
         trace = Trace.replaying(found.trace)
     except (IsamError, TypeError):
         return None
-    return replace(job, trace=trace, ran=ran, remembered=True, seconds={}, decided=[], candidates=[]) if kinds else None
+    return replace(job, trace=trace, ran=ran, remembered=True, seconds={}, decided=[], candidates=[],
+                   unproved=[]) if kinds else None
 
 
 def found_before(job: Job) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 
 from isam.approach.choice import Approach
 from isam.artifact import RANGE, Artifact, Size
-from isam.compiler.function import Function, check_sizes, run_time, with_constants
+from isam.compiler.function import Function
 from isam.compiler.job import Refused
 from isam.compiler.keys import key_of
 from isam.compiler.stages import new_job, scheduled
@@ -26,6 +26,7 @@ from isam.diagnostics import IsamError, fail
 from isam.ir.batch import not_a_batch, rows_of
 from isam.ir.kernel import USUAL_TRIP, Kernel, Sym
 from isam.ir.signature import arguments_of, sizes_of
+from isam.ir.sizes import check_sizes, run_time, with_constants
 from isam.ir.verify import require as well_formed
 from isam.runtime.cache import Cache
 from isam.runtime.dispatch import LARGEST, Dispatch

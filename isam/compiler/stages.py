@@ -79,6 +79,7 @@ def _cover(job: Job) -> None:
         raise Refused("uncovered", job.original, told(answer, offered), emptied(job.original, job.sizes))
     offered = offered.without(_absent(job.system) - set(demanded))  # nothing equivalent is looked for with those
     job.cover, job.offered = answer, offered
+    job.plain = plainly(job, demanded)  # before the offers: it may find steps that are not to be taken
     demand = Demand(offered, demanded, barred=job.barred or NOTHING)
     subject = Subject(job.kernel, job.cover, job.system, offered)
 
@@ -88,7 +89,6 @@ def _cover(job: Job) -> None:
     others = covers(equivalents(subject))
     others += covers(further(subject, [(steps, c) for steps, c in others if isinstance(c, Cover)]))
     job.others = tuple(o for _, o in others if isinstance(o, Cover))
-    job.plain = plainly(job, demanded)
 
 
 def _in_parts(cover: Cover) -> set[str]:
@@ -113,8 +113,8 @@ def _absent(system: System) -> set[str]:
 
 def _schedule(job: Job) -> None:
     """Schedules the kernel and what is offered beside it, and takes the quickest."""
-    from isam.compiler.function import unsized
     from isam.compiler.variants import select
+    from isam.ir.sizes import unsized
 
     job.system.demand_backend()
     if left := unsized(job.original.with_sizes(job.sizes)):

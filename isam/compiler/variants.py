@@ -19,6 +19,7 @@ from isam.classes import dataclass
 from isam.compiler.candidate import Candidate, named
 from isam.compiler.job import Job, Refused
 from isam.ir.kernel import USUAL_TRIP, Kernel
+from isam.ir.mapping import Cover
 from isam.schedule.tree import Schedule
 
 PATIENCE = 60.0  # seconds after which no further schedules are made to be run
@@ -43,11 +44,15 @@ def select(job: Job) -> None:
     """Fills in the cover and the schedule. Raises :class:`Refused` where there is none."""
     assert job.cover is not None
     covers = [c for c in (job.plain, job.cover, *job.others) if c is not None]
-    least = len(covers[0].steps)  # the first is the kernel as written; one that saves calls takes steps beyond that
-    by = job.trace.approach
-    job.candidates = [Candidate(c, by, c.steps[: c.ahead or max(0, len(c.steps) - least)]) for c in covers]
+    job.candidates = [Candidate(c, job.trace.approach, _ahead(c, covers[0])) for c in covers]
     _compete(job)
     _take(job)
+
+
+def _ahead(cover: Cover, plain: Cover) -> tuple[str, ...]:
+    """The steps that a cover is called by: those that were offered, or those by which it saves calls, which ``plain``,
+    that of the kernel as written, does without."""
+    return cover.steps[: cover.ahead] if cover.ahead else tuple(s for s in cover.steps if s not in plain.steps)
 
 
 def give_way(job: Job) -> bool:
@@ -95,10 +100,9 @@ def _make(job: Job, candidate: Candidate) -> None:
     if not candidate.feasible:
         return
     at = job.candidates.index(candidate) + 1
-    for question in TIMED:
-        if any(question.left_to_time(d) and not d.chosen for d in candidate.decisions):
-            second = candidate.unmade(Second(candidate.by, question), question.timed)
-            job.candidates.insert(at, job.scheduled(second))
+    asked = [q for q in TIMED if any(q.left_to_time(d) and not d.chosen for d in candidate.decisions)]
+    seconds = [job.scheduled(candidate.unmade(Second(candidate.by, q), q.timed)) for q in asked]
+    job.candidates[at:at] = seconds
 
 
 def _take(job: Job) -> None:
@@ -114,11 +118,11 @@ def _take(job: Job) -> None:
         _take_run(job, made, alone)
         return
     first = made[0] if alone else _chosen(made, job)
-    best = _further(job, first, alone)
+    best = _further(job, first)
     job.take(best if best.feasible else first, first)
 
 
-def _further(job: Job, first: Candidate, alone: bool) -> Candidate:
+def _further(job: Job, first: Candidate) -> Candidate:
     """Of what is chosen more schedules, where the Approach wants them or a recording has them; the one that is kept."""
     from isam.compiler.alternatives import quickest
 
@@ -126,9 +130,11 @@ def _further(job: Job, first: Candidate, alone: bool) -> Candidate:
     if trace.replays:
         while trace.ahead is not None and trace.ahead.point != "variant":
             best = job.scheduled(first.unmade())
+            if not best.decisions:
+                break  # they are of something else, as is said when nothing asks for them
     elif trace.approach.tries > 1:
         best = quickest(job, first)
-    elif trace.approach.goes_on and not alone:
+    elif trace.approach.goes_on:
         best = job.scheduled(first.unmade(trace.approach))
     return best
 
@@ -140,7 +146,7 @@ def _take_run(job: Job, made: Sequence[Candidate], alone: bool) -> None:
     from isam.compiler.measured import Ran, quickest_run
 
     asked = None if alone else _question(made, job)
-    first = made[0] if asked is None else made[asked.options.index(job.trace.answer(asked))]
+    first = made[0] if asked is None else _of(made, asked, job.trace.answer(asked))
     others: dict[Candidate, MadeSchedule] = {}
     end = time.monotonic() + PATIENCE
     for m, c in alternatives(first, job.system, job.trace.approach):
@@ -165,8 +171,12 @@ def _take_run(job: Job, made: Sequence[Candidate], alone: bool) -> None:
 
 def _chosen(made: Sequence[Candidate], job: Job) -> Candidate:
     asked = _question(made, job)
-    taken = job.trace.choose(asked)
-    return next(c for c, option in zip(made, asked.options, strict=True) if option is taken)
+    return _of(made, asked, job.trace.choose(asked))
+
+
+def _of(made: Sequence[Candidate], asked: Choice, option: Variant) -> Candidate:
+    """The candidate of an option."""
+    return next(c for c, o in zip(made, asked.options, strict=True) if o is option)
 
 
 def _question(made: Sequence[Candidate], job: Job) -> Choice:

@@ -163,7 +163,8 @@ class Breaker:
                              "pass an array that holds its values")
         if e.name in host.sizes:
             raise host.fault("L231", f"the size '{e.name}' is not a value", e.loc,
-                             f"make it a compile-time constant: {e.name}=1 in the head")
+                             f"make it a compile-time constant, {e.name}=1 in the head, "
+                             "and give its number with the sizes")
         return self._access(e.name, (), e.loc)
 
     def _access(self, name: str, index: tuple[Expr, ...], loc: Loc) -> Access:

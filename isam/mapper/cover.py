@@ -8,40 +8,23 @@ from dataclasses import replace
 from isam.approach.choice import Choice, Trace
 from isam.ir.kernel import Kernel
 from isam.ir.mapping import Cover
-from isam.mapper.covers import Selection, selection, settle
+from isam.mapper.covers import settle
 from isam.mapper.demand import Demand
 from isam.mapper.recalled import follow
-from isam.mapper.search import Step, errors, find, needed, rewritings
+from isam.mapper.search import Step, find
+from isam.mapper.steps import errors, needed, rewritings
 from isam.mapper.uncovered import Uncovered
 from isam.transforms.law import Correspondence, taken
 
 
-def cover(
-    kernel: Kernel,
-    demand: Demand,
-    trace: Trace,
-    *,
-    search: bool = True,
-    ahead: Sequence[Step] = (),
-) -> Cover | Uncovered:
-    """Picks instructions for every statement of ``kernel``, or of an equivalent kernel that the search finds.
+def cover(kernel: Kernel, demand: Demand, trace: Trace, *, ahead: Sequence[Step] = ()) -> Cover | Uncovered:
+    """Picks instructions for every statement of ``kernel``, or of an equivalent kernel that the search finds; ``steps``
+    and ``back`` of the cover tell. Transforms are tried where a statement cannot be carried out or a product's
+    temporary would be kept whole (:mod:`isam.mapper.covers` has the covers of a kernel as it stands).
 
-    ``kernel``: in normal form, sizes given (recurrent trips may stay symbols). ``search`` off: the kernel as it stands;
-    on, transforms are tried where a statement cannot be carried out or a product's temporary would be kept whole.
-    ``ahead``: steps that are taken before anything is looked at (with ``search``).
-    Returns a falsy :class:`Uncovered` with the reports when some statement cannot be carried out.
-    """
-    if search:
-        return _with_search(kernel, demand, trace, ahead)
-    found = selection(kernel, demand)
-    return settle(found, trace) if isinstance(found, Selection) else found
-
-
-def _with_search(kernel: Kernel, demand: Demand, trace: Trace, ahead: Sequence[Step]) -> Cover | Uncovered:
-    """A cover of ``kernel`` or of an equivalent kernel that the search finds; ``steps`` and ``back`` of the cover tell.
-
-    Where several kernels can be carried out, which one to take is a choice of the Approach, cheapest first. The search
-    begins where the steps ``ahead`` lead.
+    ``kernel``: in normal form, sizes given (recurrent trips may stay symbols). ``ahead``: steps that are taken before
+    anything is looked at. Where several kernels can be carried out, which one to take is a choice of the Approach,
+    cheapest first. Returns a falsy :class:`Uncovered` with the reports when some statement cannot be carried out.
     """
     original, back = kernel, Correspondence.identity(kernel)
     for s in ahead:

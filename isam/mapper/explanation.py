@@ -56,10 +56,16 @@ class Explanation:
         """The deepest mismatch; None when the instruction fits."""
         return None if self.mappings else self.near[0]
 
+    @property
+    def what(self) -> str:
+        """What the instruction carries out, where it fits."""
+        most, whole = max((len(m.statements) for m in self.mappings), default=0), len(normal(self.kernel).statements)
+        return self.kernel.name if most == whole else f"{most} of {whole} statements of {self.kernel.name}"
+
     def __str__(self) -> str:
         name = self.instruction.name
         if self.mappings:
-            lines = [f"{name} carries out {self.kernel.name} in {len(self.mappings)} way(s):"]
+            lines = [f"{name} carries out {self.what} in {len(self.mappings)} way(s):"]
             lines += [f"  {m}" for m in self.mappings[:SHOWN]]
             more = len(self.mappings) - SHOWN
             lines += [f"  and {more} more"] if more > 0 else []

@@ -34,7 +34,8 @@ def page(found: Explanation) -> str:
     """The page of one instruction on one kernel."""
     name, kernel = escape(found.instruction.name), escape(found.kernel.name)
     if found:
-        head = f"<h1><span class=yes>{name} carries out {kernel}</span> in {len(found.mappings)} way(s)</h1>"
+        what, ways = escape(found.what), len(found.mappings)
+        head = f"<h1><span class=yes>{name} carries out {what}</span> in {ways} way(s)</h1>"
         body = _list("How", [str(m) for m in found.mappings])
     else:
         assert found.reason is not None

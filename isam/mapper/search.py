@@ -7,7 +7,7 @@ can be used. Both walk the same space (`space.py`) towards their goal (`goals.py
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from typing import Generic, TypeVar
 
 from isam.approach.choice import Approach, Trace
@@ -15,7 +15,6 @@ from isam.classes import dataclass
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import Kernel
 from isam.ir.mapping import Mapping as Mapped
-from isam.ir.mapping import Rewriting
 from isam.ir.mismatch import Mismatch
 from isam.mapper.covers import Selection
 from isam.mapper.demand import Demand
@@ -23,9 +22,9 @@ from isam.mapper.goals import Covered, Used
 from isam.mapper.laws import SHIPPED, Laws
 from isam.mapper.match import BUDGET, normal
 from isam.mapper.space import Budget, Outcome, Step, explore
+from isam.mapper.steps import needed
 from isam.mapper.uncovered import Uncovered, reports
-from isam.transforms.law import Correspondence, Transform, taken
-from isam.transforms.saving import ErrorBound
+from isam.transforms.law import Correspondence, Transform
 
 __all__ = ["Budget", "Path", "Reached", "SearchResult", "Step", "find", "reach"]
 
@@ -66,7 +65,6 @@ class SearchResult(Generic[F]):
     states: int
     complete: bool
     uncovered: Uncovered | None
-    trace: Trace = field(compare=False)
     ended: str = ""
 
     def __bool__(self) -> bool:
@@ -90,7 +88,6 @@ class Reached:
     blind_expansions: int
     states: int
     complete: bool
-    trace: Trace = field(compare=False)
     ended: str = ""
 
     def __bool__(self) -> bool:
@@ -118,7 +115,7 @@ def find(
     paths.sort(key=lambda p: (p.price, len(p.steps)))
     first = done.states[0].look.found
     report = _with_nearest(first, done, demand.instructions) if isinstance(first, Uncovered) and not paths else None
-    return SearchResult(tuple(paths), done.blind_expansions, len(done.states), done.complete, report, trace, done.ended)
+    return SearchResult(tuple(paths), done.blind_expansions, len(done.states), done.complete, report, done.ended)
 
 
 def _with_nearest(
@@ -158,7 +155,7 @@ def reach(
     first = done.states[0].look
     near = () if first.solved else first.asks
     return Reached(kernel, instruction, _shortest(done), near, done.blind_expansions, len(done.states), done.complete,
-                   trace, done.ended)  # fmt: skip
+                   done.ended)  # fmt: skip
 
 
 def _shortest(done: Outcome[tuple[Mapped, ...]]) -> tuple[Path[tuple[Mapped, ...]], ...]:
@@ -166,31 +163,3 @@ def _shortest(done: Outcome[tuple[Mapped, ...]]) -> tuple[Path[tuple[Mapped, ...
     least = min((len(s.steps) for s in solved), default=0)
     paths = [Path(s.kernel, s.steps, s.back, s.look.found, s.look.price) for s in solved if len(s.steps) == least]
     return tuple(sorted(paths, key=lambda p: p.price))
-
-
-def needed(steps: Sequence[Step]) -> frozenset[str]:
-    """The numerics that steps use, beyond exact ones."""
-    return frozenset().union(*(s.transform.needs for s in steps)) - {"exact"}
-
-
-def rewritings(kernel: Kernel, steps: Sequence[Step]) -> tuple[Rewriting, ...]:
-    """The chain of kernels that the steps lead through: what the proof asks for."""
-    out: list[Rewriting] = []
-    for s in steps:
-        kernel = taken(s.transform, kernel, s.site).kernel
-        out.append(Rewriting(s.transform.law, str(s.site), tuple(sorted(s.transform.needs)), kernel))
-    return tuple(out)
-
-
-def errors(kernel: Kernel, steps: Sequence[Step]) -> tuple[str, ...]:
-    """How far results may be from exact ones where steps were inexact: per sum of the user's, of all steps on it."""
-    found: dict[int, ErrorBound] = {}
-    original, back = kernel, Correspondence.identity(kernel)
-    for s in steps:
-        bound = s.transform.error(kernel, s.site)
-        if bound is not None:
-            total = max(back.statements[s.site["sum"]])
-            found[total] = found[total].within(bound) if total in found else bound
-        rewrite = taken(s.transform, kernel, s.site)
-        kernel, back = rewrite.kernel, back.then(rewrite.back)
-    return tuple(f"{original.statements[i].dest.buffer}: {bound}" for i, bound in sorted(found.items()))

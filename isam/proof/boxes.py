@@ -17,7 +17,7 @@ from isam.proof.context import Context, Var, last_value, loop_var
 from isam.schedule.tree import Bound, Loop, Seq
 
 Box = tuple[tuple[Affine, Affine], ...]
-ROUNDS = 64
+ROUNDS = 64  # boxes looked at, parts of parts among them; then it is not shown
 
 
 class Family(NamedTuple):

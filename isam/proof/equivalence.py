@@ -27,7 +27,7 @@ from isam.proof.reached import reached
 from isam.proof.value import Ring, Value
 from isam.proof.viewed import in_rows
 
-ROUNDS = 12
+ROUNDS = 12  # times a loop's bodies are compared, less taken for equal each time; then it is not shown
 UNWRITTEN = ("V420", "V421")  # an output left as it was is compared as such
 Question = tuple[object, ...]
 Answers = dict[Question, tuple[str, ...]]

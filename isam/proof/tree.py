@@ -33,7 +33,7 @@ from isam.proof.violation import Findings, Violation
 from isam.proof.writes import Writes
 from isam.schedule.tree import Issue, Loop, Node, Schedule, Seq, children
 
-ROUNDS = 6
+ROUNDS = 6  # guesses of what a loop begins with, each knowing less; then it is not shown
 
 
 def check_tree(schedule: Schedule, isl: Isl | None = None, legality: Legality | None = None) -> list[Violation]:

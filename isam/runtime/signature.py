@@ -110,7 +110,8 @@ class Signature:
                 given[name] = value
         faults += [f"argument '{n}' is missing" for n in order if n not in given and n not in meant]
         if faults:
-            raise IsamError([Diagnostic("call-arguments", f"{self.name} {f}") for f in faults])
+            hint = f"arguments: {', '.join(self.by_name) or 'none'}"
+            raise IsamError([Diagnostic("call-arguments", f"{self.name} {f}", hint=hint) for f in faults])
         return given
 
     def check_bound(self, constants: Iterable[str], bound: Iterable[str] = ()) -> None:

@@ -30,7 +30,8 @@ def schedule(cover: Cover, system: System, trace: Trace) -> Schedule | Infeasibl
     try:
         return finished(_handing_on(*_first(cover, system, trace)), trace)
     except NoSchedule as no:
-        return replace(no.reason, levers=levers(system, no.reason, lambda s: _possible(cover, s, trace.approach)))
+        reason, approach = no.reason, trace.approach
+        return replace(reason, helps=lambda: levers(system, reason, lambda s: _possible(cover, s, approach)))
 
 
 def _first(cover: Cover, system: System, trace: Trace) -> tuple[Pass, Schedule]:

@@ -66,7 +66,7 @@ class Recur:
     """Builds one kept loop from the state before it (SCH-10): ``first`` and ``last`` are nests that take part in its
     first and last iteration only."""
 
-    ROUNDS = 3
+    ROUNDS = 3  # iterations made until one ends as it begins: each begins with less than the one before left
 
     def __init__(self, walk: Walk, cut: Cut, first: Members, have: Members, last: Members):
         self.walk, self.data, self.scope = walk, walk.run.data, walk.run.scope

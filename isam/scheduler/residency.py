@@ -166,7 +166,7 @@ class Residency:
         if path is None:
             m, demand = self.system.memories[target.memory], f"moves of {dtype} from '{source.memory}' for {tile}"
             no = "no way leads there" + ", it holds what begins in the same loops" * (m.name in self.system.closed)
-            raise NoSchedule(Infeasible(f"memory '{m.name}'", demand, no, loc=m.loc))
+            raise NoSchedule(Infeasible(f"memory '{m.name}'", demand, no))
         Transfer(self, tile, path, source, target, pinned).run()
 
     def read(self, use: Use, tile: Tile, key: Key | None, pinned: set[Key]) -> Place:
@@ -209,7 +209,8 @@ class Residency:
 
     def _handed_over(self, use: Use, key: Key, pinned: set[Key]) -> bool:
         """Whether the tile's only fresh copy lies in another memory from which a route leads here, not by way of home:
-        then it is brought here and need not go home. There it is given up, unless it made way and is only read."""
+        then it is brought here and need not go home. There it is given up, unless it is only read, and made way or
+        could not go home from here."""
         memory, tile, form = key
         there = (k for k in self.state.holding(tile) if k[0] != memory and k not in pinned)
         old = next((k for k in there if self.state.copies[k].dirty), None)
@@ -221,12 +222,17 @@ class Residency:
             return False
         place = self.room(memory, tile, held, form)
         self.carry(tile, source, End(memory, lambda t: mv.sub_place(place, tile, t), form, alone=True), held)
-        kept = not use.writes and stays(self, old, key)
+        kept = not use.writes and (stays(self, old, key) or not self._returns(tile, memory))
         if not kept:
             self.state.drop(old)
         self.state.put(key, self.fit.copy(memory, tile, place, not kept, form))
         self.since.fetch(key, self.scope.ranges)
         return True
+
+    def _returns(self, tile: Tile, memory: str) -> bool:
+        """Whether a way leads home from a memory, should somebody read the tile there."""
+        home = self.fit.route(memory, self.homes.of(tile.buffer), self.homes.dtype(tile.buffer))
+        return home is not None or self.lifetimes.spent(tile)
 
     def able(self, use: Use, tile: Tile, place: Place) -> bool:
         """Whether a call may take an operand from a place within a larger tile."""

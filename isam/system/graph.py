@@ -161,6 +161,11 @@ class System:
                        "nothing can be scheduled or compiled for it", self.backend_loc,
                        "isam map and isam explain work on it; code takes a back end and templates")  # fmt: skip
 
+    def functions(self) -> dict[str, Any]:
+        """Python functions behind its instructions that anything refers to so far, by instruction name."""
+        seen = Table.of(self.instructions).seen()
+        return {i.name: i.emission["python"] for i in seen if callable(i.emission.get("python"))}
+
     @cached_property
     def home(self) -> str:
         return next(m.name for m in self.memories.values() if m.home)

@@ -8,6 +8,7 @@ import pytest
 
 from isam.approach.choice import Approach, Choice, Trace
 from isam.approach.shipped.greedy import Greedy, Locality
+from isam.approach.shipped.replay import Replay
 from isam.approach.shipped.strategies import Beam, BestFirst, Exhaustive, MonteCarlo, Random
 from isam.compiler.alternatives import MadeSchedule, Otherwise
 from isam.compiler.job import Job, Refused
@@ -180,6 +181,17 @@ def test_what_is_typed_along_axes_that_it_does_not_depend_on_is_made_once():
     assert {m.instruction.name for m in job.cover.mappings} == {"copy_s_i32", "dot4_u8_i8"}
     taken = next(d.label for d in job.trace.decisions if d.point == "variant")
     assert taken == "narrow (buffer a, dim 1) then narrow (buffer b, dim 0)"
+
+
+@pytest.mark.parametrize(("name", "on"), [("matmul", "toy"), ("conv2d", "casestudy")])
+def test_a_recording_as_advice_leads_to_the_schedule_kept_of_one_candidate(name: str, on: str):
+    case = CASES[name]
+    sizes = dict.fromkeys(case.small[-1], 13)
+    jobs = [run_stages(new_job(case.load(), simulated(on), sizes, a), "schedule") for a in (Greedy(), Beam())]
+    assert seconds(jobs[1]) < seconds(jobs[0])
+    assert not any(d.point == "variant" for d in jobs[1].trace.decisions)
+    advised = run_stages(new_job(case.load(), simulated(on), sizes, Replay(jobs[1].trace.to_json())), "schedule")
+    assert seconds(advised) == seconds(jobs[1])
 
 
 def test_who_watches_is_told_how_many_were_made():

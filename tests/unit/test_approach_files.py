@@ -71,6 +71,8 @@ def test_names_are_no_files():
     ("x = 1\nx.y\n", ":A", "approach-import", "mine.py:2:1: error[approach-import]: importing it raised Attr"),
     ("x = 1\nclass\n", ":A", "approach-import", "mine.py:2:6: error[approach-import]: importing it raised SyntaxError"),
     ("import isam\nclass A(isam.Approach):\n  def tiel(self, c): ...\n", ":A", "approach-misspelt", "mine.py:3:1: "),
+    ("import isam\nclass A(isam.Approach):\n  tries = -3\n  def tile(self, c): ...\n", ":A", "approach-value",
+     "mine.py:4:1: error[approach-value]: 'tries' of the Approach A is -3, no whole number from one on"),
     ("import isam\nclass A(isam.Approach):\n  tries = 'many'\n  def tile(self, c): ...\n", ":A", "approach-value",
      "mine.py:4:1: error[approach-value]: 'tries' of the Approach A is 'many', no whole number"),
     ("import isam\nclass A(isam.Approach):\n  varied = ('tyle',)\n  def tile(self, c): ...\n", ":A", "approach-value",

@@ -14,10 +14,11 @@ import pytest
 import isam
 from isam.approach.choice import Approach
 from isam.compiler import STAGES, Refused
-from isam.compiler.function import BoundFunction, run_time
+from isam.compiler.function import BoundFunction
 from isam.diagnostics import InternalError, IsamError
 from isam.ir import interp
 from isam.ir.bounds import enclose, outside
+from isam.ir.sizes import run_time
 from isam.schedule.serial import from_json
 from tests.corpus import CASES
 from tests.threads import at_once

@@ -10,10 +10,10 @@ import pytest
 import isam
 from isam.cli import main
 from isam.compiler import Refused
-from isam.compiler.function import run_time
 from isam.compiler.stages import new_job, run_stages
 from isam.diagnostics import IsamError
 from isam.ir.signature import shown_by
+from isam.ir.sizes import run_time
 from isam.system.load import load_system
 
 ON = pytest.mark.parametrize("on", ["host", "toy", "casestudy"])

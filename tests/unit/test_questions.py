@@ -153,6 +153,7 @@ def test_where_a_question_is_timed_both_schedules_are_made(q):
         decisions = [d for d in candidate.decisions if q.left_to_time(d)]
         assert decisions
         assert {d.chosen for d in decisions} == {chosen}
+        assert ({d.why for d in decisions} == {"to be timed beside the first"}) is bool(chosen)
     (asked,) = (d for d in job.trace.decisions if d.point == "variant")
     assert q.timed in asked.context["options"]
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import pytest
 
 import isam
 import isam.proof
-from isam.approach.choice import Approach, Trace
+from isam.approach.choice import Approach, Decision, Trace
 from isam.approach.shipped.greedy import Greedy
 from isam.approach.shipped.strategies import BestFirst
 from isam.compiler.job import Job
@@ -165,14 +165,27 @@ def test_smaller_calls_that_agree_give_way_to_large_ones(monkeypatch: pytest.Mon
     assert to_json(again.schedule) == to_json(done.schedule)
 
 
+def recording(decisions: Sequence[Decision]) -> Trace:
+    """A trace that made these decisions."""
+    trace = Trace(Greedy())
+    trace.decisions += decisions
+    return trace
+
+
+def test_decisions_that_a_schedule_never_asks_for_are_refused() -> None:
+    """A schedule of nothing decides nothing, however often it is made."""
+    stray = next(d for d in run_stages(job()).trace.decisions if d.point == "tile")
+    nothing = parse_kernel("kernel nothing(N)\n  in  x: f32[N]\n  inout y: f32[N]\n")
+    with pytest.raises(IsamError, match="goes on after decision"):
+        run_stages(new_job(nothing, simulated("toy"), {"N": 4}, Greedy(), replay=recording([stray])))
+
+
 def test_a_trace_that_goes_on_is_refused() -> None:
     """Also where it says that the last there is gave way."""
     done = run_stages(job())
-    text = done.trace.to_json()
     last = done.trace.decisions[-1]
     for more in (last, next(d for d in done.trace.decisions if d.point == "variant")):
-        longer = Trace.replaying(text)
-        again = Trace(longer.approach, [*done.trace.decisions, more])
+        again = recording([*done.trace.decisions, more])
         again.subject = done.trace.subject
-        with pytest.raises(IsamError, match="trace"):
+        with pytest.raises(IsamError, match=r"recorded trace (goes on|does not fit)"):
             run_stages(job(replay=again))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 MARGIN = 0.02  # of the time: less is no gain, whatever the noise is found to be
 MADE = 3  # schedules made per one that is run
-MOST = 512
+MOST = 512  # schedules run: some minutes
 
 
 class Measured(Greedy):

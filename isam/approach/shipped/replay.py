@@ -29,8 +29,8 @@ class Replay(Greedy):
 
     @property
     def goes_on(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Whether the recording decides on more schedules."""
-        return bool(self._left.get("tile"))
+        """Whether the recording decides on more schedules of what was taken: not where that gave way."""
+        return bool(self._left.get("tile")) and not self._left.get("variant")
 
     @classmethod
     def given(cls, argument: str) -> Approach:

@@ -1,6 +1,6 @@
 """Offers: equivalent kernels that may take less time than one as it is covered, each scheduled and compared with it
 (``isam.compiler.variants``, which also says what else is compared: covers without steps that only save calls, and
-smaller calls that agree).
+second schedules of a cover by choices that are left to time).
 
 A search for covers ends where a kernel is carried out as it stands. What an offer does instead depends on what else
 competes for room and bandwidth, which only schedules tell. The table says which offers there are, when each is asked

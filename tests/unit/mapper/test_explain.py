@@ -62,6 +62,11 @@ def test_what_fits_is_listed():
     assert {r.currency for r in fits.repairs} <= {"shape"}
 
 
+def test_how_much_an_instruction_carries_out_is_said():
+    assert str(explain(named("conv"), GEMM)).startswith("gemm carries out 2 of 4 statements of conv in 14 way(s):")
+    assert str(explain(GEMM.body, GEMM)).startswith("gemm carries out gemm in ")
+
+
 def test_json_has_a_version_and_no_infinities():
     data = json.loads(explain(named("softmax"), instruction("gemm0")).to_json(), parse_constant=lambda c: 1 / 0)
     assert data["schema"] == "isam.explanation/2"

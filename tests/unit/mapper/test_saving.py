@@ -20,8 +20,8 @@ from isam.ir.text import parse
 from isam.mapper import space
 from isam.mapper.cover import cover
 from isam.mapper.demand import Demand
-from isam.mapper.search import errors
 from isam.mapper.space import Step
+from isam.mapper.steps import errors
 from isam.transforms.saving import ErrorBound, Saving
 from isam.transforms.values.algorithms import ALGORITHMS, F23, F43, STRASSEN
 from isam.transforms.values.bilinear import BILINEAR, Bilinear

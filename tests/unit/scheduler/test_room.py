@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from isam.approach.choice import Choice, Trace
+from isam.approach.shipped.greedy import Greedy
 from isam.compiler import Refused
 from isam.compiler.job import Job
 from isam.compiler.stages import new_job, run_stages
@@ -13,6 +15,7 @@ from isam.cost.timeline import timeline
 from isam.ir.kernel import Kernel
 from isam.ir.text import parse_kernel
 from isam.schedule.tree import Schedule
+from isam.scheduler import schedule
 from isam.system.graph import System
 from isam.system.load import load_system
 from tests.corpus import CASES
@@ -106,7 +109,35 @@ def test_the_least_that_helps_is_named():
     with pytest.raises(Refused) as no:
         scheduled(DILATED, SIZES, with_room(load_system(WEIGHTS), "sp", 8))
     assert no.value.answer.levers == ("16 bytes of 'sp'",)
+    assert "would help: 16 bytes of 'sp'" in str(no.value)
     assert scheduled(DILATED, SIZES, with_room(load_system(WEIGHTS), "sp", 16)).schedule
+
+
+class Counting(Greedy):
+    """Counts what it is asked."""
+
+    def __init__(self) -> None:
+        self.points: list[str] = []
+
+    def decide(self, choice: Choice) -> object:
+        self.points.append(choice.point)
+        return super().decide(choice)
+
+
+def test_what_would_help_is_found_out_once_somebody_wants_to_know():
+    """A candidate that has no schedule may stand beside one that has."""
+    kernel, machine, asked = CASES["matmul"].load(), with_room(load_system("toy"), "sp", 2), Counting()
+    job = new_job(kernel, machine, {"M": 4, "N": 4, "K": 4}, asked)
+    with pytest.raises(Refused):
+        run_stages(job, "schedule")
+    (no,) = (c.answer for c in job.candidates)
+    again = Counting()
+    found = schedule(job.candidates[0].cover, machine, Trace(again))
+    count = len(again.points)
+    assert not found
+    assert found.levers == no.levers
+    assert len(again.points) > count
+    assert "levers" in vars(found)
 
 
 def with_bias() -> System:
