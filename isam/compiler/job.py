@@ -31,7 +31,9 @@ class Refused(IsamError):
         found = [Diagnostic(code, str(answer), kernel.loc), *more]
         short: Loc = getattr(answer, "loc", NOWHERE)
         if short != NOWHERE:
-            found.append(Diagnostic(code, f"this is what {answer.resource} has", short))
+            full = getattr(answer, "memory", "")
+            what = f"this is what {answer.resource} has" if full else f"here is the description of {answer.resource}"
+            found.append(Diagnostic(code, what, short))
         super().__init__(found)
 
     def add(self, more: Sequence[Diagnostic]) -> None:

@@ -166,7 +166,7 @@ class Residency:
         if path is None:
             m, demand = self.system.memories[target.memory], f"moves of {dtype} from '{source.memory}' for {tile}"
             no = "no way leads there" + ", it holds what begins in the same loops" * (m.name in self.system.closed)
-            raise NoSchedule(Infeasible(f"memory '{m.name}'", demand, no))
+            raise NoSchedule(Infeasible(f"memory '{m.name}'", demand, no, loc=m.loc))
         Transfer(self, tile, path, source, target, pinned).run()
 
     def read(self, use: Use, tile: Tile, key: Key | None, pinned: set[Key]) -> Place:
