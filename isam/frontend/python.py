@@ -270,7 +270,7 @@ class _Reader:
             raise self.wrong(s, "a 'for' inside a forall", "put all axes into one: for i, j in forall(M, N)")
         elif isinstance(s, ast.If):
             raise self.wrong(s, "an 'if' inside a forall",
-                             "a condition is of the axes: for i, k in forall(M, K, where=k < i)")
+                             "of axes: for i, k in forall(M, K, where=k < i); of data: a value A if CONDITION else B")
         else:
             raise self.wrong(s, "this statement has no meaning in a kernel",
                              "expected an assignment such as C[i, j] += A[i, k]")

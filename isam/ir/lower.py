@@ -29,6 +29,11 @@ from isam.ir.syntax import AxisDecl, Block, BufferDecl, Call, Condition, Definit
 
 LIMIT = 2**62
 EXACT = "expected an exact division"
+AFFINE = "expected an affine expression of axes and sizes"
+ASKED_OF_DATA = {  # what one may want where data is read, by where that is
+    "a condition": "conditions are of axes and sizes; of data, select(CONDITION, VALUE, OTHERWISE) is a value",
+    "an index": "indices are of axes and sizes: which element is read does not depend on data",
+}
 SHIFT = {"<": 1, ">": 1}
 
 
@@ -209,8 +214,7 @@ class Lowering:
             return self._variable(e, what)
         if isinstance(e, Call):
             return self._arithmetic(e, what)
-        raise self.fault("L221", f"{what} cannot read the buffer '{e.name}'", e.loc,
-                         "expected an affine expression of axes and sizes")
+        raise self.fault("L221", f"{what} cannot read the buffer '{e.name}'", e.loc, ASKED_OF_DATA.get(what, AFFINE))
 
     def _variable(self, e: Name, what: str) -> Affine:
         if e.name in self.params:

@@ -10,6 +10,7 @@ from isam.ir.dtype import ANY, DTYPES, cast_to
 from isam.ir.infer import FLOAT_ONLY, LOGICAL, groups
 from isam.ir.kernel import COMPARISONS, Access, Kernel, Literal, Statement
 
+COMPARED = "a comparison gives bool; select(COMPARISON, 1, 0) is a number"
 Add = Callable[[str, str, Loc, str], None]
 COPYING = frozenset({"copy", "select"})  # what 'any' has
 ON_BOOL = frozenset({"copy", "cast", "cast_sat", "select"}) | COMPARISONS | LOGICAL
@@ -43,7 +44,7 @@ def _statement(kernel: Kernel, s: Statement, add: Add) -> None:
                     what = f"'{m.buffer}' is {have}, '{s.op}' needs {want} here"
                 else:
                     what = f"'{m.buffer}' is {have}, '{origin}' is {want}"
-                hint = "a comparison gives bool" if want == "bool" else cast_to(want, have, m.buffer, m.index)
+                hint = cast_to(want, have, m.buffer, m.index) if want != "bool" else COMPARED
                 add("V411", what, m.loc, hint)
         for m in group.members:
             if isinstance(m, Literal) and want is not None and (want != ANY or s.op in COPYING):
