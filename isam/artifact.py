@@ -196,11 +196,13 @@ _HINT = "`isam compile KERNEL -o OUT` writes one; `isam check` reads kernels and
 
 
 def _parts(content: bytes, loc: Loc) -> dict[str, bytes]:
-    with zipfile.ZipFile(io.BytesIO(content), metadata_encoding="utf-8") as z:  # what else it takes is a module more
+    with zipfile.ZipFile(io.BytesIO(content), metadata_encoding="utf-8") as z:  # else a codec is loaded for names
         infos = z.infolist()
         names = [i.filename for i in infos]
         if len(set(names)) != len(names):
             raise fail("artifact-damaged", f"{loc.file} holds a part twice", loc)
+        if sum(i.file_size for i in infos) > len(content):
+            raise fail("artifact-damaged", f"{loc.file} holds parts that lie over each other", loc)
         for i in infos:
             if i.compress_type != zipfile.ZIP_STORED or i.file_size > LARGEST or i.flag_bits & 1:
                 what = f"{loc.file}: part {i.filename} is compressed, encrypted or too large"

@@ -155,11 +155,14 @@ def closest(word: str, known: Iterable[str]) -> list[str]:
     return found[min(found)] if found else []
 
 
+SURELY = 3  # letters shared, from which on more than one may be wrong
+
+
 def _apart(a: str, b: str) -> int | None:
     """How many letters of two words are not shared in one order; None where they are not alike."""
     shared, both = _shared(a, b), len(a) + len(b)
     apart = both - 2 * shared
-    alike = max(len(a), len(b)) - shared <= 1 or apart * 5 <= both * 2
+    alike = max(len(a), len(b)) - shared <= 1 or (shared >= SURELY and apart * 5 <= both * 2)
     return apart if alike and shared else None
 
 

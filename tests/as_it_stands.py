@@ -5,7 +5,7 @@ from __future__ import annotations
 from isam.approach.choice import Approach, Trace
 from isam.ir.kernel import Kernel
 from isam.ir.mapping import Cover
-from isam.mapper.covers import Selection, selection, settle
+from isam.mapper.as_it_stands import Selection, selection, settle
 from isam.mapper.demand import Demand
 from isam.mapper.uncovered import Uncovered
 

@@ -84,7 +84,7 @@ QUESTIONS: tuple[Question, ...] = (
     Question(
         "cover",
         "which set of instructions carries out all statements of a straight-line list",
-        ("isam.mapper.covers.CoverOption",),
+        ("isam.mapper.as_it_stands.CoverOption",),
         {
             "kernel": "its name",
             "statements": "their numbers",

@@ -10,7 +10,7 @@ from isam.approach.choice import Approach, Behind, Choice, Trace
 from isam.approach.questions import Question
 
 
-class Given(Behind):
+class Scripted(Behind):
     """The first decisions are given, by the numbers of their options. Of the options of the next one those that are
     rejected are not offered to the other Approach."""
 

@@ -23,7 +23,9 @@ def refused(e: Any, top: Any, arguments: Sequence[str]) -> int:
     command, path, word = _asked(top, arguments)
     e.possibilities = None  # the parser's own guesses: hints are ours
     message = e.format_message().strip()
-    d = Diagnostic("cli-usage", message, hint=_hint(e, command, arguments, word) or f"{path} --help")
+    asked = e.ctx is None or e.ctx.command_path == path  # else what stands before the verb was refused
+    hint = _hint(e, command, arguments, word) if asked else _too_early(e, path, command)
+    d = Diagnostic("cli-usage", message, hint=hint or f"{path} --help")
     usage = e.ctx.get_usage() if e.ctx is not None else ""
     if usage and message.startswith(usage):
         e.show()  # no arguments at all: the help is what is told
@@ -40,6 +42,13 @@ def _asked(top: Any, arguments: Sequence[str]) -> tuple[Any, str, str]:
             return command, path, word
         command, path = command.commands[word], f"{path} {word}"
     return command, path, ""
+
+
+def _too_early(e: Any, path: str, command: Any) -> str:
+    """An option that stands before its verb, where the verb has it."""
+    name = getattr(e, "option_name", "")
+    known = next((p for p in command.params if name in p.opts), None)
+    return f"it stands behind the verb: {path} {_shown(known, name)}" if known is not None else ""
 
 
 def _hint(e: Any, command: Any, arguments: Sequence[str], word: str) -> str:

@@ -12,7 +12,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from isam.approach.choice import Approach, Decision, Trace
-from isam.approach.steered import Given
+from isam.approach.steered import Scripted
 from isam.classes import dataclass
 from isam.ir.mapping import Cover
 from isam.schedule.tree import Schedule
@@ -81,7 +81,7 @@ class Candidate:
         """The same, made once more, with the first decisions ``given`` by the numbers of their options, and the next
         one without those ``rejected``."""
         other = self.unmade()
-        other.make(system, Trace(Given(self.by, given, rejected)))
+        other.make(system, Trace(Scripted(self.by, given, rejected)))
         return other
 
     def unmade(self, by: Approach | None = None, *ahead: str) -> Candidate:

@@ -22,6 +22,7 @@ from isam.ir.kernel import USUAL_TRIP, Kernel
 from isam.ir.mapping import Cover
 from isam.schedule.tree import Schedule
 
+LEFT_OUT = "those left out are scheduled"
 PATIENCE = 60.0  # seconds after which no further schedules are made to be run
 AHEAD = 5 / 4  # times less that the calls of a cover take than those of the first, for it to be scheduled before that
 
@@ -60,6 +61,7 @@ def give_way(job: Job) -> bool:
     assert job.taken is not None
     left = [c for c in job.candidates if c is not job.taken]
     if not any(c.feasible for c in left):
+        _go_on(job)
         _compete(job)
         left = [c for c in job.candidates if c is not job.taken]
     if not any(c.feasible for c in left):
@@ -68,6 +70,16 @@ def give_way(job: Job) -> bool:
     job.candidates = left
     _take(job)
     return True
+
+
+def _go_on(job: Job) -> None:
+    """Notes that those left out are scheduled now: what is decided from here on is not on what was taken."""
+    assert job.taken is not None
+    asked = Choice("variant", (LEFT_OUT,), {"unproved": [*job.unproved, job.taken.label()]})
+    if job.trace.replays:
+        job.trace.choose(asked)
+    else:
+        job.trace.record(asked, 0, "what was taken cannot be proved")
 
 
 def gave_way(job: Job) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from isam.approach.choice import Choice, Trace
 from isam.ir.kernel import Kernel
 from isam.ir.mapping import Cover
-from isam.mapper.covers import settle
+from isam.mapper.as_it_stands import settle
 from isam.mapper.demand import Demand
 from isam.mapper.recalled import follow
 from isam.mapper.search import Step, find
@@ -20,7 +20,7 @@ from isam.transforms.law import Correspondence, taken
 def cover(kernel: Kernel, demand: Demand, trace: Trace, *, ahead: Sequence[Step] = ()) -> Cover | Uncovered:
     """Picks instructions for every statement of ``kernel``, or of an equivalent kernel that the search finds; ``steps``
     and ``back`` of the cover tell. Transforms are tried where a statement cannot be carried out or a product's
-    temporary would be kept whole (:mod:`isam.mapper.covers` has the covers of a kernel as it stands).
+    temporary would be kept whole (:mod:`isam.mapper.as_it_stands` has the covers of a kernel as it stands).
 
     ``kernel``: in normal form, sizes given (recurrent trips may stay symbols). ``ahead``: steps that are taken before
     anything is looked at. Where several kernels can be carried out, which one to take is a choice of the Approach,

@@ -11,7 +11,7 @@ from isam.ir.instruction import Instruction
 from isam.ir.kernel import Kernel
 from isam.ir.mapping import Mapping as Mapped
 from isam.ir.mismatch import Mismatch
-from isam.mapper.covers import Selection, selection
+from isam.mapper.as_it_stands import Selection, selection
 from isam.mapper.demand import Demand
 from isam.mapper.filters import MIRROR
 from isam.mapper.laws import Laws

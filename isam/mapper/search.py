@@ -16,7 +16,7 @@ from isam.ir.instruction import Instruction
 from isam.ir.kernel import Kernel
 from isam.ir.mapping import Mapping as Mapped
 from isam.ir.mismatch import Mismatch
-from isam.mapper.covers import Selection
+from isam.mapper.as_it_stands import Selection
 from isam.mapper.demand import Demand
 from isam.mapper.goals import Covered, Used
 from isam.mapper.laws import SHIPPED, Laws

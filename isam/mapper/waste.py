@@ -15,7 +15,7 @@ from isam.ir.dataflow import bits
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import Access, Kernel, Statement
 from isam.ir.mismatch import Mismatch
-from isam.mapper.covers import Selection
+from isam.mapper.as_it_stands import Selection
 from isam.mapper.pricing import number
 from isam.mapper.uncovered import reports
 from isam.transforms.edit import readers, writers

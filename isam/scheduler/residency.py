@@ -222,7 +222,8 @@ class Residency:
             return False
         place = self.room(memory, tile, held, form)
         self.carry(tile, source, End(memory, lambda t: mv.sub_place(place, tile, t), form, alone=True), held)
-        kept = not use.writes and (stays(self, old, key) or not self._returns(tile, memory))
+        stuck = self._returns(tile, old[0]) and not self._returns(tile, memory)
+        kept = not use.writes and (stuck or stays(self, old, key))
         if not kept:
             self.state.drop(old)
         self.state.put(key, self.fit.copy(memory, tile, place, not kept, form))
@@ -230,9 +231,8 @@ class Residency:
         return True
 
     def _returns(self, tile: Tile, memory: str) -> bool:
-        """Whether a way leads home from a memory, should somebody read the tile there."""
-        home = self.fit.route(memory, self.homes.of(tile.buffer), self.homes.dtype(tile.buffer))
-        return home is not None or self.lifetimes.spent(tile)
+        """Whether a way leads home from a memory."""
+        return self.fit.route(memory, self.homes.of(tile.buffer), self.homes.dtype(tile.buffer)) is not None
 
     def able(self, use: Use, tile: Tile, place: Place) -> bool:
         """Whether a call may take an operand from a place within a larger tile."""

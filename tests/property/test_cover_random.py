@@ -13,8 +13,8 @@ from isam.approach.choice import Approach, Trace
 from isam.ir import oracle
 from isam.ir.kernel import Item, Kernel, Recurrence
 from isam.ir.normal import normal_form
+from isam.mapper.as_it_stands import selection
 from isam.mapper.cover import cover
-from isam.mapper.covers import selection
 from isam.mapper.demand import Demand
 from isam.system.load import load_system
 from isam.transforms import ALL

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import zipfile
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
@@ -111,6 +112,18 @@ def test_parts_are_found_behind_what_other_programs_write_before_them():
             other.writestr(info, z.read(n))
     assert from_bytes(out.getvalue()) == sample()
     assert from_bytes(b"#! /usr/bin/env isam\n" + out.getvalue()) == sample()
+
+
+def test_parts_that_lie_over_each_other_are_refused_before_they_are_read():
+    """One part under many names would be as many times its size in memory."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as z:
+        z.writestr("p", bytes(4096))
+        for n in range(8):
+            z.filelist.append(info := copy(z.getinfo("p")))
+            info.filename = f"p{n}"
+    with pytest.raises(IsamError, match="lie over each other"):
+        from_bytes(out.getvalue())
 
 
 def test_compressed_parts_and_foreign_files_are_refused(tmp_path):

@@ -14,7 +14,7 @@ from isam import scheduler
 from isam.approach.choice import Approach, Choice, Decision, Trace
 from isam.approach.shipped.greedy import Greedy
 from isam.approach.shipped.measured import Measured
-from isam.approach.steered import Given
+from isam.approach.steered import Scripted
 from isam.compiler import function
 from isam.compiler.function import Function
 from isam.compiler.job import Job
@@ -62,7 +62,7 @@ def _each_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def schedule(cover: Cover, system: System, trace: Trace) -> Any:
         by = trace.approach
-        if not isinstance(by, Given) or type(by.base) not in (Measured, BestOf):  # one that a test writes
+        if not isinstance(by, Scripted) or type(by.base) not in (Measured, BestOf):  # one that a test writes
             return make(cover, system, trace)
         key = (str(cover), str(cover.kernel), str(cover.original), machine_of(system), type(by.base), tuple(by.taken))
         if key not in MADE:

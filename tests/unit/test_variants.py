@@ -11,10 +11,12 @@ import isam
 import isam.proof
 from isam.approach.choice import Approach, Decision, Trace
 from isam.approach.shipped.greedy import Greedy
+from isam.approach.shipped.replay import Replay
 from isam.approach.shipped.strategies import BestFirst
 from isam.compiler.job import Job
 from isam.compiler.report import report
 from isam.compiler.stages import new_job, plain_stages, run_stages
+from isam.compiler.variants import LEFT_OUT
 from isam.diagnostics import IsamError
 from isam.ir.text import parse_kernel
 from isam.proof import ProofError, Violation, prove
@@ -129,9 +131,17 @@ def test_what_was_not_worth_scheduling_is_scheduled_then(monkeypatch: pytest.Mon
     monkeypatch.setattr(isam.proof, "prove", Refusing({" then ".join(c.ahead) for c in done.candidates if c.ahead}),
                         raising=False)  # fmt: skip
     done = run_stages(job())
-    assert labels(done)[-1] == WRITTEN
-    assert done.unproved == labels(done)[:-1]
+    assert labels(done)[-2:] == [LEFT_OUT, WRITTEN]
+    assert done.unproved == labels(done)[:-2]
     judge(parse_kernel(SOFTMAX), SIZES, done)
+    again = run_stages(job(replay=done.trace))
+    assert again.schedule is not None
+    assert done.schedule is not None
+    assert to_json(again.schedule) == to_json(done.schedule)
+    assert again.unproved == done.unproved
+    assert again.trace.to_json() == done.trace.to_json()
+    advised = run_stages(job(approach=Replay(done.trace)))
+    assert [d.point for d in advised.trace.decisions] == [d.point for d in done.trace.decisions]
 
 
 @pytest.mark.parametrize("waits", [0.0, 2.0])
