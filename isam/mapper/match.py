@@ -275,10 +275,13 @@ def symmetries_of(pattern: Pattern) -> tuple[Mapping, ...]:
 @once
 def exchangeable(instruction: Instruction) -> bool:
     """Whether it has operations that commute, and the sources of each may be exchanged by a symmetry that changes
-    nothing else: then mappings with sources in the other order are in the orbits of those in the order as it stands."""
+    nothing else: then mappings with sources in the other order are in the orbits of those in the order as it stands.
+    Not where two of them have a source in common, whose orders a kernel may have written differently."""
     pattern = pattern_of(instruction, normal(instruction.body))
     both = [n.sources for n in pattern.flow.nodes if n.views[0].commutes]
-    return bool(both) and all(_exchanged(pattern, *sources) for sources in both)
+    buffers = [s.buffer for sources in both for s in sources if isinstance(s, Form)]
+    alone = len(set(buffers)) == len(buffers)
+    return bool(both) and alone and all(_exchanged(pattern, *sources) for sources in both)
 
 
 def _exchanged(pattern: Pattern, one: Source, two: Source) -> bool:

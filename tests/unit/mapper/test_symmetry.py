@@ -9,11 +9,14 @@ import pytest
 from isam.ir.dataflow import order_of
 from isam.ir.instruction import Instruction, OperandContract
 from isam.ir.kernel import Kernel
+from isam.ir.normal import normal_form
 from isam.ir.table import spacing_of
-from isam.ir.text import parse, parse_instruction
+from isam.ir.text import parse, parse_instruction, parse_kernel
 from isam.mapper import candidates, match
+from isam.mapper.as_it_stands import Selection, selection
 from isam.mapper.candidates import Gathered, gather
 from isam.mapper.dataflow import pattern_of
+from isam.mapper.demand import Demand
 from isam.mapper.match import exchangeable, symmetries_of
 from isam.mapper.pricing import Pricing
 from isam.system.load import load_system
@@ -251,3 +254,25 @@ def test_the_widest_access_of_an_operand_is_the_first_of_those_with_the_most_axe
     y[i, j] = a[0, j] * a[i, j]
 """))
     assert both.widest["a"].rows == (((0, 1),), ((1, 1),))
+
+
+SORTS = """instruction sorts(N)
+  in  a: f32[N]
+  in  b: f32[N]
+  out lo: f32[N]
+  out hi: f32[N]
+  forall i < N
+    lo[i] = min(a[i], b[i])
+  forall i < N
+    hi[i] = max(a[i], b[i])
+"""
+
+
+def test_sources_in_common_keep_both_orders():
+    """Of two statements a kernel may write one in each order."""
+    sorts = parse_instruction(SORTS)
+    assert not exchangeable(sorts)
+    body = SORTS.replace("instruction", "kernel").replace("max(a[i], b[i])", "max(b[i], a[i])")
+    cover = selection(normal_form(parse_kernel(body)), Demand([sorts]))
+    assert isinstance(cover, Selection)
+    assert {c.mapping.instruction.name for c in cover.candidates} == {"sorts"}
