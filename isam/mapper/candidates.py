@@ -14,8 +14,8 @@ from isam.ir.mapping import Mapping as Mapped
 from isam.ir.mismatch import Mismatch
 from isam.mapper.alike import in_one_part, kinds, moved
 from isam.mapper.dataflow import Node, flow_of
+from isam.mapper.exchange import exchangeable
 from isam.mapper.filters import present
-from isam.mapper.match import exchangeable
 from isam.mapper.pricing import PricedMapping, Pricing
 from isam.mapper.recalled import Found, found_at, sole
 

@@ -17,7 +17,8 @@ from isam.mapper.as_it_stands import Selection, selection
 from isam.mapper.candidates import Gathered, gather
 from isam.mapper.dataflow import pattern_of
 from isam.mapper.demand import Demand
-from isam.mapper.match import exchangeable, symmetries_of
+from isam.mapper.exchange import exchangeable
+from isam.mapper.match import symmetries_of
 from isam.mapper.pricing import Pricing
 from isam.system.load import load_system
 
