@@ -147,7 +147,7 @@ def closest(word: str, known: Iterable[str]) -> list[str]:
 
     How far apart two words are is how many letters of either the other does not have in that order; of words equally
     far apart those are closer that differ less in case. They are alike if they share a letter and one is wrong, missing
-    or too many, or two of five are."""
+    or too many, or they share three letters and two of five are wrong."""
     found: dict[tuple[int, int], list[str]] = {}
     for k in dict.fromkeys(known):
         if k != word and (apart := _apart(word.lower(), k.lower())) is not None:

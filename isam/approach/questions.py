@@ -78,7 +78,8 @@ QUESTIONS: tuple[Question, ...] = (
         "`schedule`, `ahead`: steps from the kernel as written, which comes first, `errors`: bounds, where steps are "
         "inexact. Asked where equivalent kernels are offered, or where steps were taken because they may save calls. "
         "Of the one taken several schedules may then be made. Also asked of two schedules of one kernel, the second "
-        "by the second option at a point that is timed, as said there.",
+        "by the second option at a point that is timed, as said there. Recorded besides, with nothing to choose: that "
+        "those left out are scheduled, where what was taken cannot be proved and nothing else was made.",
         by="compiler",
     ),
     Question(

@@ -53,8 +53,11 @@ class Except(Behind):
         super().__init__(base)
         self.point, self.other = point, other
 
+    def _who(self, choice: Choice) -> Approach:
+        return self.other if choice.point == self.point else self.base
+
     def decide(self, choice: Choice) -> Any:
-        return (self.other if choice.point == self.point else self.base).decide(choice)
+        return self._who(choice).decide(choice)
 
     def because(self, choice: Choice) -> str:
-        return (self.other if choice.point == self.point else self.base).because(choice)
+        return self._who(choice).because(choice)

@@ -37,7 +37,7 @@ class Candidate:
     answer: Schedule | Infeasible | None = None
     decisions: tuple[Decision, ...] = ()
     beside: frozenset[int] = frozenset()
-    timed: dict[tuple[tuple[str, int], ...], float] = field(default_factory=dict)  # seconds, by run-time sizes
+    timed: dict[tuple[tuple[str, int], ...] | None, float] = field(default_factory=dict)  # seconds, by run-time sizes
 
     def __repr__(self) -> str:
         return f"<{self.label()}>"
@@ -62,7 +62,7 @@ class Candidate:
 
         if not self.feasible:
             return inf
-        key = (("", 0),) if sizes is None else tuple(sorted(sizes.items()))
+        key = None if sizes is None else tuple(sorted(sizes.items()))
         if key not in self.timed:
             self.timed[key] = seconds(self.schedule, sizes)
         return self.timed[key]

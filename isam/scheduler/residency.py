@@ -222,17 +222,17 @@ class Residency:
             return False
         place = self.room(memory, tile, held, form)
         self.carry(tile, source, End(memory, lambda t: mv.sub_place(place, tile, t), form, alone=True), held)
-        stuck = self._returns(tile, old[0]) and not self._returns(tile, memory)
-        kept = not use.writes and (stuck or stays(self, old, key))
+        kept = not use.writes and (stays(self, old, key) or self._stuck(tile, old[0], memory))
         if not kept:
             self.state.drop(old)
         self.state.put(key, self.fit.copy(memory, tile, place, not kept, form))
         self.since.fetch(key, self.scope.ranges)
         return True
 
-    def _returns(self, tile: Tile, memory: str) -> bool:
-        """Whether a way leads home from a memory."""
-        return self.fit.route(memory, self.homes.of(tile.buffer), self.homes.dtype(tile.buffer)) is not None
+    def _stuck(self, tile: Tile, old: str, memory: str) -> bool:
+        """Whether a way leads home from the memory that a tile was in, and none from the one that it is brought to."""
+        home, dtype = self.homes.of(tile.buffer), self.homes.dtype(tile.buffer)
+        return self.fit.route(memory, home, dtype) is None and self.fit.route(old, home, dtype) is not None
 
     def able(self, use: Use, tile: Tile, place: Place) -> bool:
         """Whether a call may take an operand from a place within a larger tile."""

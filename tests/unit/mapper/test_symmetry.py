@@ -11,7 +11,7 @@ from isam.ir.instruction import Instruction, OperandContract
 from isam.ir.kernel import Kernel
 from isam.ir.normal import normal_form
 from isam.ir.table import spacing_of
-from isam.ir.text import parse, parse_instruction, parse_kernel
+from isam.ir.text import parse, parse_instruction
 from isam.mapper import candidates, match
 from isam.mapper.as_it_stands import Selection, selection
 from isam.mapper.candidates import Gathered, gather
@@ -21,6 +21,8 @@ from isam.mapper.exchange import exchangeable
 from isam.mapper.match import symmetries_of
 from isam.mapper.pricing import Pricing
 from isam.system.load import load_system
+from tests.unit.scheduler.test_outputs import KERNEL as SORTER
+from tests.unit.scheduler.test_outputs import MINMAX
 
 PAIR = """instruction pair(N)
   in  a: f32[N]
@@ -257,23 +259,10 @@ def test_the_widest_access_of_an_operand_is_the_first_of_those_with_the_most_axe
     assert both.widest["a"].rows == (((0, 1),), ((1, 1),))
 
 
-SORTS = """instruction sorts(N)
-  in  a: f32[N]
-  in  b: f32[N]
-  out lo: f32[N]
-  out hi: f32[N]
-  forall i < N
-    lo[i] = min(a[i], b[i])
-  forall i < N
-    hi[i] = max(a[i], b[i])
-"""
-
-
 def test_sources_in_common_keep_both_orders():
     """Of two statements a kernel may write one in each order."""
-    sorts = parse_instruction(SORTS)
-    assert not exchangeable(sorts)
-    body = SORTS.replace("instruction", "kernel").replace("max(a[i], b[i])", "max(b[i], a[i])")
-    cover = selection(normal_form(parse_kernel(body)), Demand([sorts]))
+    minmax = parse_instruction(f"instruction minmax(J){MINMAX}")
+    assert not exchangeable(minmax)
+    cover = selection(normal_form(parse(SORTER)), Demand([minmax]))
     assert isinstance(cover, Selection)
-    assert {c.mapping.instruction.name for c in cover.candidates} == {"sorts"}
+    assert {c.mapping.instruction.name for c in cover.candidates} == {"minmax"}
